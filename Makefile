@@ -28,7 +28,7 @@ test-tools: packages .build/test-tools/.installed
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)
 	touch $@
 
-test: packages test-tools models words ## Every test, those on a real Postfix included
+test: packages test-tools models words check-format ## Every test, those on a real Postfix included
 	swift build $(SWIFT_FLAGS) --build-tests
 	rm -rf .build/test-logs
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
@@ -74,6 +74,12 @@ models: packages ## Check the models of what hosts do side by side, with spin
 	@scripts/packages spin
 	scripts/check-models
 
+format: ## Format all Swift files (.swift-format)
+	scripts/check-format --write
+
+check-format: ## Look whether all Swift files are formatted
+	scripts/check-format
+
 words: ## Look for the words that scripts/words wants replaced
 	scripts/check-words
 
@@ -86,5 +92,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages build release demo test-tools test soak chaos bench fuzz models words sanitize soak-memory
+.PHONY: help packages build release demo test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
 .DEFAULT_GOAL = help

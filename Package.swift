@@ -7,12 +7,15 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 /// Pure modules are optimised in debug builds too: the tests push megabytes and whole corpora through them.
 let pure: [SwiftSetting] = strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
-/// How `postern` is linked for release: with the Swift libraries within, so that only the code of them that is used is in its memory, and
-/// a machine that runs it needs no Swift. The linker is the toolchain's own; relative relocations are packed (glibc 2.36, Debian 12), as a
-/// table of four megabytes would be read at each start; no name is exported, as nobody looks one up.
+/// How `postern` is linked for release: with the Swift libraries within, so that only the code of them that is used is in its
+/// memory, and a machine that runs it needs no Swift. The linker is the toolchain's own; relative relocations are packed (glibc
+/// 2.36, Debian 12), as a table of four megabytes would be read at each start; no name is exported, as nobody looks one up.
 let standalone: [LinkerSetting] = [
     .unsafeFlags(
-        ["-static-stdlib", "-use-ld=lld", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs", "-Xlinker", "--no-export-dynamic"]
+        [
+            "-static-stdlib", "-use-ld=lld", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs", "-Xlinker",
+            "--no-export-dynamic",
+        ]
             + ["_FoundationICU", "_FoundationCShims", "_FoundationCollections", "CoreFoundation"].map { "-l\($0)" },
         .when(platforms: [.linux], configuration: .release))
 ]
@@ -75,11 +78,13 @@ let package = Package(
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
         .target(name: "PostfixSetup", path: "milter/postfix", exclude: ["main.cf", "master.cf"], swiftSettings: strict),
         .target(
-            name: "PosternStore", dependencies: ["Concurrency", "InternetMessage", "MailCrypto", "Support"], swiftSettings: strict),
+            name: "PosternStore", dependencies: ["Concurrency", "InternetMessage", "MailCrypto", "Support"], swiftSettings: strict
+        ),
         .target(
             name: "PosternSQLite",
             dependencies: [
-                "CPrefetch", "Concurrency", "PosternStore", .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                "CPrefetch", "Concurrency", "PosternStore", .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "PosternStore", "Support"], swiftSettings: strict),
@@ -102,7 +107,8 @@ let package = Package(
         .target(
             name: "PosternAPI",
             dependencies: [
-                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailAuth", "MailCrypto", "InternetMessage", "RelayCore",
+                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailAuth", "MailCrypto", "InternetMessage",
+                "RelayCore",
                 "PosternMail", "PosternMetrics", "PosternTLS", "Support", "JSON",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -129,7 +135,8 @@ let package = Package(
             dependencies: [
                 "PostfixSetup", "Concurrency", "JSON",
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI", "PosternMail",
+                "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI",
+                "PosternMail",
                 "PosternMetrics", "PosternTLS", "Support",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -144,7 +151,8 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite", "PosternPostgres", "PosternServer",
+                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite",
+                "PosternPostgres", "PosternServer",
                 "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI", "PosternMail", "JSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -154,9 +162,12 @@ let package = Package(
         .executableTarget(
             name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
             swiftSettings: strict),
-        .target(name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Benchmarks/HostileMail", swiftSettings: strict),
+        .target(
+            name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Benchmarks/HostileMail",
+            swiftSettings: strict),
         .executableTarget(
-            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "HostileMail"], path: "Benchmarks/RelayBench",
+            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "HostileMail"],
+            path: "Benchmarks/RelayBench",
             swiftSettings: strict),
         .executableTarget(
             name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
@@ -176,50 +187,62 @@ let package = Package(
         .executableTarget(
             name: "MailBench",
             dependencies: [
-                "BenchReport", "PosternServer", "PosternStore", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "DNSClient",
+                "BenchReport", "PosternServer", "PosternStore", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage",
+                "DNSClient",
                 "PostfixHarness", "RelayHarness",
             ], path: "Benchmarks/MailBench", swiftSettings: strict),
         .executableTarget(
             name: "StoreBench",
             dependencies: [
-                "BenchReport", "PosternServer", "PosternStore", "PosternSQLite", "PosternPostgres", "RelayCore", "InternetMessage",
+                "BenchReport", "PosternServer", "PosternStore", "PosternSQLite", "PosternPostgres", "RelayCore",
+                "InternetMessage",
                 "MailCrypto", "PostfixHarness", "PostgresHarness",
             ], path: "Benchmarks/StoreBench", swiftSettings: strict),
         .executableTarget(
             name: "SideBySideBench",
             dependencies: [
-                "BenchReport", "PosternServer", "PosternStore", "PosternPostgres", "Identity", "MailAuth", "InternetMessage", "MailCrypto",
-                "PostgresHarness", .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+                "BenchReport", "PosternServer", "PosternStore", "PosternPostgres", "Identity", "MailAuth", "InternetMessage",
+                "MailCrypto",
+                "PostgresHarness", .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
             ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 
         // MARK: Tests
         .testTarget(name: "SupportTests", dependencies: ["Support"], swiftSettings: strict),
         .testTarget(
-            name: "InternetMessageTests", dependencies: ["InternetMessage", "Support"], exclude: ["Vectors"], swiftSettings: strict),
+            name: "InternetMessageTests", dependencies: ["InternetMessage", "Support"], exclude: ["Vectors"],
+            swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(
-            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "Support", "MailTesting"], exclude: ["Vectors"],
+            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "Support", "MailTesting"],
+            exclude: ["Vectors"],
             swiftSettings: strict),
         .target(
-            name: "MailTesting", dependencies: ["InternetMessage"], path: "Tests/MailTesting", exclude: ["Tools"], swiftSettings: strict),
+            name: "MailTesting", dependencies: ["InternetMessage"], path: "Tests/MailTesting", exclude: ["Tools"],
+            swiftSettings: strict),
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
         .testTarget(
             name: "RelayCoreTests",
-            dependencies: ["RelayCore", "Concurrency", "InternetMessage", "MailAuth", "MailCrypto", "Support", "MilterTesting", "HostileMail"],
+            dependencies: [
+                "RelayCore", "Concurrency", "InternetMessage", "MailAuth", "MailCrypto", "Support", "MilterTesting",
+                "HostileMail",
+            ],
             exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "MilterTests",
             dependencies: [
-                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "MailAuth", "MailCrypto",
+                "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "MailAuth",
+                "MailCrypto",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(name: "PostgresHarness", path: "Tests/PostgresHarness", swiftSettings: strict),
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "Support", "MailTesting",
+                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "Support",
+                "MailTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
@@ -235,7 +258,8 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "MailAuth", "InternetMessage", "MailCrypto", "PostfixHarness",
+                "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "MailAuth", "InternetMessage", "MailCrypto",
+                "PostfixHarness",
             ], swiftSettings: strict),
         .testTarget(
             name: "IdentityTests",
@@ -249,14 +273,17 @@ let package = Package(
         .testTarget(
             name: "DecisionTests",
             dependencies: [
-                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage", "Support",
+                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
+                "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
-                "postern", "PosternAPI", "PosternServer", "PosternMetrics", "PostfixHarness", "MailTesting", "DNSTesting", "DNSClient",
-                "RiskDecisions", "RiskPolicy", "PolicyRules", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth", "MailCrypto",
+                "postern", "PosternAPI", "PosternServer", "PosternMetrics", "PostfixHarness", "MailTesting", "DNSTesting",
+                "DNSClient",
+                "RiskDecisions", "RiskPolicy", "PolicyRules", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth",
+                "MailCrypto",
                 "InternetMessage",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -267,7 +294,8 @@ let package = Package(
         .testTarget(
             name: "EventTests",
             dependencies: [
-                "PosternServer", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth", "InternetMessage", "DNSClient", "DNSTesting",
+                "PosternServer", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth", "InternetMessage", "DNSClient",
+                "DNSTesting",
                 "MilterTesting", "PostfixHarness", "PostgresHarness", "RelayHarness", "postern",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -282,11 +310,14 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "postern", "PosternServer", "PosternAPI", "PosternStore", "PosternMetrics", "MailAuth", "RelayCore", "InternetMessage", "PostfixHarness",
+                "postern", "PosternServer", "PosternAPI", "PosternStore", "PosternMetrics", "MailAuth", "RelayCore",
+                "InternetMessage", "PostfixHarness",
                 "PostgresHarness", .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
-        .target(name: "PostfixHarness", dependencies: ["Concurrency", "PostfixSetup"], path: "Tests/PostfixHarness", swiftSettings: strict),
+        .target(
+            name: "PostfixHarness", dependencies: ["Concurrency", "PostfixSetup"], path: "Tests/PostfixHarness",
+            swiftSettings: strict),
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
             swiftSettings: strict),
@@ -296,9 +327,12 @@ let package = Package(
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(
-            name: "PostfixTests", dependencies: [
-                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage", "MailTesting",
-                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "HostileMail", "postfix-test-filter", "postern",
+            name: "PostfixTests",
+            dependencies: [
+                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage",
+                "MailTesting",
+                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "HostileMail", "postfix-test-filter",
+                "postern",
             ],
             exclude: ["README.md", "Cases", "RelayCases"], swiftSettings: strict),
     ],

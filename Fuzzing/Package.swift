@@ -34,14 +34,18 @@ let package = Package(
         module("Milter", ["CMilter", "Concurrency"]),
         module(
             "RelayMilter",
-            ["Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support", .product(name: "Logging", package: "swift-log")]),
+            [
+                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support",
+                .product(name: "Logging", package: "swift-log"),
+            ]),
         module("MilterTesting", ["Milter"]),
         module("IdentityParsing", ["InternetMessage", "JSON", "MailCrypto", "Support"]),
         module("DNSWire", ["InternetMessage", "MailAuth", "Support"]),
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "InternetMessage", "MailAuth", "RelayCore", "RiskPolicy", "Milter", "MilterTesting", "RelayMilter", "IdentityParsing", "DNSWire", "JSON", "Support",
+                "InternetMessage", "MailAuth", "RelayCore", "RiskPolicy", "Milter", "MilterTesting", "RelayMilter",
+                "IdentityParsing", "DNSWire", "JSON", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: instrumented, linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]),

@@ -53,7 +53,9 @@ private func hash(_ body: [UInt8]) -> [UInt8] {
     return hash.finalize()
 }
 
-private func zone(_ texts: [String: [String]], addresses: [String: [[UInt8]]] = [:], exchanges: [String: [String]] = [:])
+private func zone(
+    _ texts: [String: [String]], addresses: [String: [[UInt8]]] = [:], exchanges: [String: [String]] = [:]
+)
     -> ZoneResolver
 {
     var nodes: [String: ZoneResolver.Node] = [:]

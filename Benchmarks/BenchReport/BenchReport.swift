@@ -37,7 +37,8 @@ package struct BenchReport {
     /// - Parameter atMost: whether the bound is an upper one.
     package mutating func goal(_ text: String, _ value: Double, _ bound: Double, atMost: Bool) {
         let holds = atMost ? value <= bound : value >= bound
-        let line = String(format: "%@ %@: %.3g (%@ %.3g)", holds ? "ok    " : "MISSED", text, value, atMost ? "at most" : "at least", bound)
+        let line = String(
+            format: "%@ %@: %.3g (%@ %.3g)", holds ? "ok    " : "MISSED", text, value, atMost ? "at most" : "at least", bound)
         print(line)
         fflush(nil)
         if !holds { missed.append(text) }
@@ -48,7 +49,8 @@ package struct BenchReport {
         let width = max(20, results.map(\.name.count).max() ?? 0)
         print("\n" + "name".padding(toLength: width, withPad: " ", startingAt: 0) + "       value  unit          ratio  against")
         for result in results {
-            var line = result.name.padding(toLength: width, withPad: " ", startingAt: 0) + String(format: "%12.3f  ", result.value)
+            var line =
+                result.name.padding(toLength: width, withPad: " ", startingAt: 0) + String(format: "%12.3f  ", result.value)
             line += result.unit.padding(toLength: 12, withPad: " ", startingAt: 0)
             if let ratio = result.ratio { line += String(format: "%7.3f  ", ratio) + (result.against ?? "") }
             print(line)
@@ -73,7 +75,9 @@ package struct BenchReport {
 /// The machine that something was measured on, in one line.
 package enum Machine {
     package static var description: String {
-        func lines(_ path: String) -> [Substring] { ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").split(separator: "\n") }
+        func lines(_ path: String) -> [Substring] {
+            ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").split(separator: "\n")
+        }
         func value(_ path: String, _ key: String, _ separator: Character) -> String {
             lines(path).first { $0.hasPrefix(key) }?.split(separator: separator, maxSplits: 1).last?
                 .trimmingCharacters(in: CharacterSet(charactersIn: " \"\t")) ?? "unknown"

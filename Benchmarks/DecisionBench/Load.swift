@@ -11,13 +11,15 @@ struct LoadResult {
     let p99: String
     /// Answers other than 2xx, and connections that broke or timed out.
     let failures: Int
-    /// Microseconds of processor time that this process spent on each answer: steadier than the rate where others share the machine.
+    /// Microseconds of processor time that this process spent on each answer: steadier than the rate where others share the
+    /// machine.
     let processorTime: Double
 
     var line: String {
         let rate = String(format: "%8.0f", requestsPerSecond)
         let time = String(format: "%4.0f", processorTime)
-        return "\(rate) requests/s   p50 \(median)   p99 \(p99)  \(time) µs of processor each" + (failures > 0 ? "   FAILED: \(failures)" : "")
+        return "\(rate) requests/s   p50 \(median)   p99 \(p99)  \(time) µs of processor each"
+            + (failures > 0 ? "   FAILED: \(failures)" : "")
     }
 }
 
@@ -47,13 +49,16 @@ enum Load {
         }
         guard let rate = value("Requests/sec:").flatMap(Double.init) else { throw LoadError(description: "wrk said:\n\(text)") }
         // "  Socket errors: connect 0, read 0, write 0, timeout 0", where there were any.
-        let broken = text.split(separator: "\n").first { $0.contains("Socket errors:") }?
+        let broken =
+            text.split(separator: "\n").first { $0.contains("Socket errors:") }?
             .split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.reduce(0, +) ?? 0
         let failures = (value("Non-2xx").flatMap { Int($0) } ?? 0) + broken
         let answered = text.split(separator: "\n").first { $0.contains(" requests in ") }?
             .split(separator: " ").first.flatMap { Int($0) }
         guard let answered else { throw LoadError(description: "wrk said:\n\(text)") }
-        return LoadResult(requestsPerSecond: rate, answered: answered, median: value("50%") ?? "?", p99: value("99%") ?? "?", failures: failures,
+        return LoadResult(
+            requestsPerSecond: rate, answered: answered, median: value("50%") ?? "?", p99: value("99%") ?? "?",
+            failures: failures,
             processorTime: spent / Double(max(1, answered)) * 1e6)
     }
 

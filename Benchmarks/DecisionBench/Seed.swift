@@ -26,7 +26,8 @@ struct SeededStore {
         let team = try store.teams.add(id: "bench", name: "Bench", change)
         _ = try store.apps.add(team: "bench", clientID: clientID, group: nil, change)
         let app = try store.apps.decisionApp(clientID: clientID)
-        let key = try store.apiKeys.issue(team: "bench", scopes: [.decisionsWrite, .decisionsRead], expiresAt: nil, note: "", change)
+        let key = try store.apiKeys.issue(
+            team: "bench", scopes: [.decisionsWrite, .decisionsRead], expiresAt: nil, note: "", change)
         let (first, day) = (now - 100 * 86_400, Day.number(now))
         let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(accounts)) "
         try database.write(.relaxed) { connection in

@@ -143,7 +143,8 @@ let alone = try await perSecond(10_000) {
 }
 print(String(format: "without HTTP          %8.0f decisions/s, one after the other", alone))
 let token = try issuer.mint(
-    SandboxToken(subject: "s", audience: SeededStore.clientID, nonceClaim: "n", realUserStatus: 2, lifetime: 100_000), now: clock())
+    SandboxToken(subject: "s", audience: SeededStore.clientID, nonceClaim: "n", realUserStatus: 2, lifetime: 100_000),
+    now: clock())
 let verified = try await perSecond(5_000) {
     _ = try await verifier.verify(token, audience: SeededStore.clientID, nonce: ExpectedNonce("n"), now: clock())
 }
@@ -156,9 +157,11 @@ let settled = try await withThrowingTaskGroup(of: Void.self) { tasks in
             for number in 0..<(count / 32) {
                 let nonce = "n\(lane)-\(number)"
                 let token = try issuer.mint(
-                    SandboxToken(subject: nonce, audience: SeededStore.clientID, nonceClaim: nonce, realUserStatus: 1), now: clock())
+                    SandboxToken(subject: nonce, audience: SeededStore.clientID, nonceClaim: nonce, realUserStatus: 1),
+                    now: clock())
                 _ = try await service.decide(
-                    DecisionRequest(event: .signUp, clientID: SeededStore.clientID, identityToken: token, nonce: nonce), for: team)
+                    DecisionRequest(event: .signUp, clientID: SeededStore.clientID, identityToken: token, nonce: nonce), for: team
+                )
             }
         }
     }

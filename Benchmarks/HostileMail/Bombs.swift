@@ -1,4 +1,5 @@
-// Attachments made to take hours: archives whose streams are the same octets again and again, or that unpack to a thousand times their size.
+// Attachments made to take hours: archives whose streams are the same octets again and again, or that unpack to a thousand times
+// their size.
 
 import InternetMessage
 import Support
@@ -6,7 +7,8 @@ import Support
 extension Hostile {
     /// Bombs as an attack found them, of 0.4 to 19 MB.
     package static var bombs: [Hostile] {
-        [(400, 400_000), (4_300, 400_000), (1_000, 4_000_000), (4_300, 19_000_000)].flatMap { zipHeaders($0.0, size: $0.1) } + others(size: 2_000_000)
+        [(400, 400_000), (4_300, 400_000), (1_000, 4_000_000), (4_300, 19_000_000)].flatMap { zipHeaders($0.0, size: $0.1) }
+            + others(size: 2_000_000)
             + contents(size: 1_000_000)
     }
 
@@ -37,13 +39,15 @@ extension Hostile {
     package static func scannedPage(octets: Int) -> Hostile {
         attachment(
             "scanned page", "application/pdf",
-            Array("%PDF-1.7\n4 0 obj\n<</Type /XObject /Subtype /Image /Filter /FlateDecode>>\nstream\r\n".utf8) + [0x78, 0x9C] + Deflate.packed([0xFF], octets)
+            Array("%PDF-1.7\n4 0 obj\n<</Type /XObject /Subtype /Image /Filter /FlateDecode>>\nstream\r\n".utf8) + [0x78, 0x9C]
+                + Deflate.packed([0xFF], octets)
                 + Array("\nendstream\nendobj\n".utf8))
     }
 
     // MARK: Streams over the same octets
 
-    /// Local headers that all say that their data begins behind the last of them, and there blocks of which each attempt reads all.
+    /// Local headers that all say that their data begins behind the last of them, and there blocks of which each attempt reads
+    /// all.
     private static func zipHeaders(_ count: Int, size: Int) -> [Hostile] {
         let blocks: [(String, (Int) -> [UInt8])] = [
             ("empty stored blocks", { times([0, 0, 0, 0xFF, 0xFF], $0) }),
@@ -53,7 +57,9 @@ extension Hostile {
             ("zeros", { Deflate.packed([0], 100 * $0) }),
         ]
         return blocks.map { name, make in
-            attachment("\(count) zip headers before \(size / 1_000) kB of \(name)", "application/zip", headers(count) + make(size * 3 / 4))
+            attachment(
+                "\(count) zip headers before \(size / 1_000) kB of \(name)", "application/zip",
+                headers(count) + make(size * 3 / 4))
         }
     }
 
@@ -77,7 +83,10 @@ extension Hostile {
         repeat {
             let end = min(at + 65_535, content.count)
             let length = UInt16(end - at)
-            blocks += [isLast && end == content.count ? 1 : 0, UInt8(length & 255), UInt8(length >> 8), UInt8(~length & 255), UInt8(~length >> 8)]
+            blocks += [
+                isLast && end == content.count ? 1 : 0, UInt8(length & 255), UInt8(length >> 8), UInt8(~length & 255),
+                UInt8(~length >> 8),
+            ]
             blocks += content[at..<end]
             at = end
         } while at < content.count
@@ -91,11 +100,15 @@ extension Hostile {
         let png = stored([0, 0, 0, 12] + Array("zTXt".utf8) + zlib, isLast: false) + [0, 0, 0, 0xFF, 0xFF]
         let million = Deflate.packed([0], 1_000_000)
         return [
-            attachment("pdf streams within streams", "application/pdf", Array("%PDF-1.7\nstream\r\n".utf8) + zlib + times(pdf, size * 3 / 4)),
+            attachment(
+                "pdf streams within streams", "application/pdf",
+                Array("%PDF-1.7\nstream\r\n".utf8) + zlib + times(pdf, size * 3 / 4)),
             attachment(
                 "png chunks within chunks", "image/png",
-                [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 12] + Array("zTXt".utf8) + zlib + times(png, size * 3 / 4)),
-            attachment("pdf of hexadecimal", "application/pdf", Array("%PDF-1.7\n".utf8) + times("[<61> -1 <6e>]TJ <6>", size * 3 / 4)),
+                [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 12] + Array("zTXt".utf8) + zlib
+                    + times(png, size * 3 / 4)),
+            attachment(
+                "pdf of hexadecimal", "application/pdf", Array("%PDF-1.7\n".utf8) + times("[<61> -1 <6e>]TJ <6>", size * 3 / 4)),
             attachment(
                 "pdf of dictionaries", "application/pdf",
                 Array("%PDF-1.7\n".utf8) + times(Array("/Subtype/Subtype/Image//stream\n".utf8) + zlib + [0x4B], size * 3 / 4)),
@@ -109,7 +122,9 @@ extension Hostile {
                 } + Array("--b--\r\n".utf8)),
             Hostile(
                 "many zips of nothing", "multipart/mixed; boundary=b",
-                times("--b\r\nContent-Type: application/zip\r\n\r\nPK\u{3}\u{4}aaaa\u{8}\u{0}" + String(repeating: "\u{0}", count: 20) + "KL\u{4}\r\n", size)),
+                times(
+                    "--b\r\nContent-Type: application/zip\r\n\r\nPK\u{3}\u{4}aaaa\u{8}\u{0}"
+                        + String(repeating: "\u{0}", count: 20) + "KL\u{4}\r\n", size)),
         ]
     }
 
@@ -129,11 +144,19 @@ extension Hostile {
     /// Texts that are dear to search, a hundred octets for each of the archive.
     private static func contents(size: Int) -> [Hostile] {
         [
-            ("base64 words", "QWxsZXMgR3V0ZSB6 dW0gR2VidXJ0c3RhZyE= "), ("base64 of percent", "JTYxJTZFJTZFJTYxJTQw "), ("every mark", "%61&#110;=6E+61 "),
-            ("hexadecimal", "<616e6e61>"), ("a spreadsheet", row), ("tags before domains", "anna+a+b+c+d+e+f+g+h+i@home.example "),
-            ("base64 in base64", String(decoding: Base64.encodeUnbroken(Base64.encodeUnbroken(Array("anna bergstroem, home example".utf8))), as: UTF8.self) + " "),
+            ("base64 words", "QWxsZXMgR3V0ZSB6 dW0gR2VidXJ0c3RhZyE= "), ("base64 of percent", "JTYxJTZFJTZFJTYxJTQw "),
+            ("every mark", "%61&#110;=6E+61 "),
+            ("hexadecimal", "<616e6e61>"), ("a spreadsheet", row),
+            ("tags before domains", "anna+a+b+c+d+e+f+g+h+i@home.example "),
+            (
+                "base64 in base64",
+                String(
+                    decoding: Base64.encodeUnbroken(Base64.encodeUnbroken(Array("anna bergstroem, home example".utf8))),
+                    as: UTF8.self) + " "
+            ),
         ].map { name, text in
-            attachment("zip of \(name)", "application/zip", local(name: 0, extra: 0) + Deflate.packed(Array(text.utf8), size * 75))
+            attachment(
+                "zip of \(name)", "application/zip", local(name: 0, extra: 0) + Deflate.packed(Array(text.utf8), size * 75))
         } + [attachment("zip of noise", "application/zip", local(name: 0, extra: 0) + Deflate.packed(noise(30_000), size * 75))]
     }
 }

@@ -4,8 +4,8 @@ import BenchReport
 import Foundation
 
 enum FanOut {
-    /// Gives seconds of wall time, medians over the rounds: of one transaction with all recipients, and of one transaction for each of
-    /// them, one after the other.
+    /// Gives seconds of wall time, medians over the rounds: of one transaction with all recipients, and of one transaction for
+    /// each of them, one after the other.
     static func measure(_ world: MailFixture, recipients count: Int, rounds: Int) throws -> (together: Double, apart: Double) {
         let recipients = try world.addUsers(count)
         var times: (together: [Double], apart: [Double]) = ([], [])

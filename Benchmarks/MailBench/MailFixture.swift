@@ -49,20 +49,24 @@ final class MailFixture {
     ///   - size: octets of a message.
     ///   - settings: more configuration keys of Postern.
     ///   - fansOut: whether a message to several users is fanned out.
-    init(_ contestants: [FilterUnderTest], size: Int, sessions: Int, settings: [String: String] = [:], fansOut: Bool = false) throws {
+    init(
+        _ contestants: [FilterUnderTest], size: Int, sessions: Int, settings: [String: String] = [:], fansOut: Bool = false
+    ) throws {
         let keys = (team: try RSAPrivateKey.generate(), user: try RSAPrivateKey.generate(), other: try RSAPrivateKey.generate())
         let records = try [("app.example", keys.team), ("home.example", keys.user)].map { domain, key in
             try DKIMKeyPublication(domain: domain, selector: "s1", key: .rsa(key))
         }
         services = contestants.filter { ![.forward, .reply].contains($0) }
         let sockets = NSTemporaryDirectory() + "postern-bench-" + UUID().uuidString.prefix(8).lowercased()
-        try FileManager.default.createDirectory(atPath: sockets, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        try FileManager.default.createDirectory(
+            atPath: sockets, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         self.sockets = sockets
         sinkPort = try FreePort.next()
 
         var options = RelayFixture.Options()
         let spf = #""TXT": ["v=spf1 ip4:127.0.0.0/8 -all"]"#
-        let names = records.map { #""\#($0.name)": {"TXT": ["\#($0.text)"]}"# } + ["app", "home"].map { #""\#($0).example": {\#(spf)}"# }
+        let names =
+            records.map { #""\#($0.name)": {"TXT": ["\#($0.text)"]}"# } + ["app", "home"].map { #""\#($0).example": {\#(spf)}"# }
         options.zone = "{\(names.joined(separator: ", "))}"
         options.settings = ["limits.messages_per_day": "1000000"].merging(settings) { $1 }
         options.trustsLoopback = true
@@ -82,13 +86,17 @@ final class MailFixture {
         reverseAddress = try rig.reverseAddress(of: Self.author, for: relayAddress)
         teamMessage = try Self.signed(
             Self.fields(from: "Billing <\(Self.author)>", to: relayAddress), size: size, domain: "app.example", key: keys.team)
-        unsignedMessage = HeaderSection(Self.fields(from: "Billing <\(Self.author)>", to: relayAddress).map { HeaderField($0.0, $0.1) }).serialized + [0x0D, 0x0A]
+        unsignedMessage =
+            HeaderSection(Self.fields(from: "Billing <\(Self.author)>", to: relayAddress).map { HeaderField($0.0, $0.1) })
+            .serialized + [0x0D, 0x0A]
         userMessage = try Self.signed(
-            Self.fields(from: "Anna Berg <\(Self.inbox)>", to: reverseAddress), size: size, domain: "home.example", key: keys.user)
+            Self.fields(from: "Anna Berg <\(Self.inbox)>", to: reverseAddress), size: size, domain: "home.example", key: keys.user
+        )
 
         try Data(keys.other.pem().utf8).write(to: URL(fileURLWithPath: rig.folder + "/other.pem"))
         try Data(keys.team.pem().utf8).write(to: URL(fileURLWithPath: rig.folder + "/team.pem"))
-        try Data(records.map { "\($0.name) \($0.text)\n" }.joined().utf8).write(to: URL(fileURLWithPath: rig.folder + "/keys.txt"))
+        try Data(records.map { "\($0.name) \($0.text)\n" }.joined().utf8).write(
+            to: URL(fileURLWithPath: rig.folder + "/keys.txt"))
         sink = try ManagedProcess("/usr/sbin/smtp-sink", ["-u", "postfix", "127.0.0.1:\(sinkPort)", "1024"])
         for contestant in services { try start(contestant) }
     }
@@ -125,11 +133,13 @@ final class MailFixture {
             try process.waitForLine(containing: "serving")
             filters[contestant] = [process]
         case .opendkim:
-            // One process either verifies a message or signs it: two of them, one after the other. The keys come from a file: no DNS.
+            // One process either verifies a message or signs it: two of them, one after the other. The keys come from a file: no
+            // DNS.
             let common = "Syslog no\nUMask 000\nTestPublicKeys \(rig.folder)/keys.txt\nCanonicalization relaxed/relaxed\n"
             let configurations = [
                 "verify": "Mode v\nInternalHosts 192.0.2.1\nExternalIgnoreList 127.0.0.1\n",
-                "sign": "Mode s\nInternalHosts 127.0.0.1\nDomain app.example\nSelector s1\nKeyFile \(rig.folder)/team.pem\nRequireSafeKeys no\n",
+                "sign":
+                    "Mode s\nInternalHosts 127.0.0.1\nDomain app.example\nSelector s1\nKeyFile \(rig.folder)/team.pem\nRequireSafeKeys no\n",
             ]
             filters[contestant] = try configurations.map { name, text in
                 let path = rig.folder + "/opendkim-\(name).conf"
@@ -184,7 +194,9 @@ final class MailFixture {
         let queue = rig.postfix.directory + "/queue/"
         let deadline = Clock.wall() + 600
         while Clock.wall() < deadline {
-            if try ["incoming", "active", "maildrop"].allSatisfy({ try FileManager.default.contentsOfDirectory(atPath: queue + $0).isEmpty }) {
+            if try ["incoming", "active", "maildrop"].allSatisfy({
+                try FileManager.default.contentsOfDirectory(atPath: queue + $0).isEmpty
+            }) {
                 return
             }
             usleep(20_000)
@@ -196,9 +208,12 @@ final class MailFixture {
 
     private static func fields(from author: String, to recipient: String) -> [(String, String)] {
         [
-            ("From", author), ("To", recipient), ("Subject", "Your receipt of this month"), ("Date", "Sat, 21 Nov 2026 12:00:00 +0000"),
-            ("Message-ID", "<20261121120000.4711@app.example>"), ("MIME-Version", "1.0"), ("Content-Type", "text/plain; charset=utf-8"),
-            ("Content-Transfer-Encoding", "7bit"), ("List-Unsubscribe", "<https://app.example/u/4711>"), ("X-Mailer", "Bench 1.0"),
+            ("From", author), ("To", recipient), ("Subject", "Your receipt of this month"),
+            ("Date", "Sat, 21 Nov 2026 12:00:00 +0000"),
+            ("Message-ID", "<20261121120000.4711@app.example>"), ("MIME-Version", "1.0"),
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Content-Transfer-Encoding", "7bit"), ("List-Unsubscribe", "<https://app.example/u/4711>"),
+            ("X-Mailer", "Bench 1.0"),
         ]
     }
 
@@ -211,7 +226,8 @@ final class MailFixture {
         let hasher = DKIMBodyHasher()
         hasher.update(body: body)
         let signer = try DKIMSigner(domain: domain, selector: "s1", key: .rsa(key))
-        header.fields.insert(try signer.sign(header: header, bodyHash: hasher.finish(), now: Int64(Date().timeIntervalSince1970)), at: 0)
+        header.fields.insert(
+            try signer.sign(header: header, bodyHash: hasher.finish(), now: Int64(Date().timeIntervalSince1970)), at: 0)
         return header.serialized + [0x0D, 0x0A] + body
     }
 }

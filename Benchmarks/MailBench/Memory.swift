@@ -8,7 +8,8 @@ import PostfixHarness
 struct ResidentMemory {
     /// When nothing goes on, just before.
     var idle = 0.0
-    /// The largest resident set (VmHWM), to which everything below adds up only nearly: they need not be largest at the same time.
+    /// The largest resident set (VmHWM), to which everything below adds up only nearly: they need not be largest at the same
+    /// time.
     var peak = 0.0
     /// The most that belongs to the process alone: heap, stacks, data that was written to. Sampled.
     var anonymous = 0.0
@@ -56,10 +57,12 @@ enum Memory {
         return memory
     }
 
-    private static func mebibytes(_ process: ManagedProcess, _ field: String) -> Double { Double(process.memory(field) ?? 0) / 1024 }
+    private static func mebibytes(_ process: ManagedProcess, _ field: String) -> Double {
+        Double(process.memory(field) ?? 0) / 1024
+    }
 
-    /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that must be stored, and looks at the memory
-    /// after each twentieth part.
+    /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that must be stored, and looks at the
+    /// memory after each twentieth part.
     /// - Returns: MiB after each part: resident, and of that what belongs to the process alone.
     static func soak(_ world: MailFixture, messages: Int, sessions: Int) throws -> [(resident: Double, anonymous: Double)] {
         let process = try world.rig.process
@@ -67,7 +70,8 @@ enum Memory {
         let part = max(5, messages / 20)
         func send(_ contestant: FilterUnderTest, _ messages: Int, _ sender: @escaping @Sendable (Int) -> String) throws {
             try Source(
-                port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)], sender: sender,
+                port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)],
+                sender: sender,
                 message: world.message(contestant)
             ).run()
         }
@@ -79,7 +83,10 @@ enum Memory {
             try send(.reply, part / 5) { _ in user }
             try world.waitUntilDelivered()
             samples.append((mebibytes(process, "VmRSS"), mebibytes(process, "RssAnon")))
-            print(String(format: "%9d messages: %.1f MiB, of which %.1f MiB anonymous", part * (number + 1), samples[number].resident, samples[number].anonymous))
+            print(
+                String(
+                    format: "%9d messages: %.1f MiB, of which %.1f MiB anonymous", part * (number + 1), samples[number].resident,
+                    samples[number].anonymous))
             fflush(nil)
         }
         return samples

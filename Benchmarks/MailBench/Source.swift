@@ -73,19 +73,26 @@ struct Source {
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         let status = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
         }
         guard status == 0 else { return "no connection" }
         guard let greeting = Self.reply(descriptor), greeting.hasPrefix("220") else { return "no greeting" }
-        let envelope = [("HELO mail.app.example", "250"), ("MAIL FROM:<\(sender(number))>", "250")] + recipients.map { ("RCPT TO:<\($0)>", "250") }
+        let envelope =
+            [("HELO mail.app.example", "250"), ("MAIL FROM:<\(sender(number))>", "250")]
+            + recipients.map { ("RCPT TO:<\($0)>", "250") }
         for (command, code) in envelope + [("DATA", "354")] {
-            guard Self.send(descriptor, Array((command + "\r\n").utf8)), let reply = Self.reply(descriptor), reply.hasPrefix(code) else {
+            guard Self.send(descriptor, Array((command + "\r\n").utf8)), let reply = Self.reply(descriptor), reply.hasPrefix(code)
+            else {
                 return "another answer than \(code) to \(command.prefix(4))"
             }
         }
         guard Self.send(descriptor, message) else { return "a closed connection" }
         beforeEnd()
-        guard Self.send(descriptor, Array(".\r\n".utf8)), let reply = Self.reply(descriptor) else { return "no answer to a message" }
+        guard Self.send(descriptor, Array(".\r\n".utf8)), let reply = Self.reply(descriptor) else {
+            return "no answer to a message"
+        }
         guard reply.hasPrefix("250") else { return reply.prefix(60).trimmingCharacters(in: .whitespacesAndNewlines) }
         _ = Self.send(descriptor, Array("QUIT\r\n".utf8)) && Self.reply(descriptor) != nil
         return nil

@@ -35,7 +35,9 @@ private struct TimedDirectory: RelayDirectory {
     let clock: StageClock
 
     func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
-        try clock.measure("store: relay address") { () throws(DirectoryFailure) in try base.account(relayAddress: localPart, domain: domain) }
+        try clock.measure("store: relay address") { () throws(DirectoryFailure) in
+            try base.account(relayAddress: localPart, domain: domain)
+        }
     }
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
         try clock.measure("store: account") { () throws(DirectoryFailure) in try base.account(number) }
@@ -46,12 +48,14 @@ private struct TimedDirectory: RelayDirectory {
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         try clock.measure("store: tokens") { () throws(DirectoryFailure) in try base.storedAddress(token) }
     }
-    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool {
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
+    {
         try clock.measure("store: tokens") { () throws(DirectoryFailure) in
             try base.store(addresses, account: account, day: day, newPerDay: newPerDay)
         }
     }
-    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
+    {
         try clock.measure("store: daily limit") { () throws(DirectoryFailure) in
             try base.reserve(direction, account: account, day: day, limit: limit)
         }
@@ -61,14 +65,18 @@ private struct TimedDirectory: RelayDirectory {
             try base.reserve(textAddresses: count, account: account, day: day, limit: limit)
         }
     }
-    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) { base.release(direction, account: account, day: day) }
+    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
+        base.release(direction, account: account, day: day)
+    }
     func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
         base.release(textAddresses: count, account: account, day: day)
     }
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         try base.isHandedOver(mark, account: account, now: now)
     }
-    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) { base.remember(marks, account: account, until: until) }
+    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
+        base.remember(marks, account: account, until: until)
+    }
     func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
         try base.remembered(marks, account: account, now: now)
     }
@@ -84,7 +92,9 @@ private struct TimedDirectory: RelayDirectory {
     func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord { try base.recordFailure(failure, of: account, rate: rate) }
-    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { try base.confirm(token, author: author) }
+    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
+        try base.confirm(token, author: author)
+    }
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) { base.count(counter, account: account, day: day) }
 }
 
@@ -163,7 +173,9 @@ enum Stages {
         return try play(world, .forward, try engine(installation, counters: nil), nil)
     }
 
-    private static func play(_ world: MailFixture, _ contestant: FilterUnderTest, _ engine: RelayEngine, _ clock: StageClock?) throws -> RelayDecision {
+    private static func play(
+        _ world: MailFixture, _ contestant: FilterUnderTest, _ engine: RelayEngine, _ clock: StageClock?
+    ) throws -> RelayDecision {
         func stage<Value>(_ name: String, _ work: () throws -> Value) rethrows -> Value {
             guard let clock else { return try work() }
             return try clock.measure(name) { try work() }
@@ -171,11 +183,14 @@ enum Stages {
         let parsed = Message.parse(world.message(contestant))
         // As libmilter hands them over: name and value apart, folds as LF alone.
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: "127.0.0.1", helo: "mail.app.example", mailFrom: world.sender(contestant)),
+            engine: engine,
+            client: SMTPClientIdentity(address: "127.0.0.1", helo: "mail.app.example", mailFrom: world.sender(contestant)),
             now: now())
         do {
             try stage("recipient") { try transaction.addRecipient("<\(world.recipient(contestant))>") }
-            stage("header fields") { for field in parsed.header.fields { transaction.addHeader(HeaderField(bytes: Array(field.bytes))) } }
+            stage("header fields") {
+                for field in parsed.header.fields { transaction.addHeader(HeaderField(bytes: Array(field.bytes))) }
+            }
             try stage("end of header") { try transaction.endHeader() }
             try stage("body") { try transaction.addBody(parsed.body) }
         } catch let refusal as Refusal {

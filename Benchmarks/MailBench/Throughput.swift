@@ -37,7 +37,10 @@ struct Throughput {
 
     private func run(_ contestant: FilterUnderTest, messages: Int, verp: Bool) throws -> Run {
         let filters = try world.processes(contestant).map(\.identifier)
-        let before = (filter: filters.map(Clock.process).reduce(0, +), all: Clock.descendants(), wall: Clock.wall(), own: Clock.process(getpid()))
+        let before = (
+            filter: filters.map(Clock.process).reduce(0, +), all: Clock.descendants(), wall: Clock.wall(),
+            own: Clock.process(getpid())
+        )
         if verp {
             try Source(
                 port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)],
@@ -56,7 +59,9 @@ struct Throughput {
                     world.recipient(contestant), "-F", file, "127.0.0.1:\(world.port(contestant))",
                 ])
             let status = try result.waitForExit(seconds: 3600)
-            guard status == 0 else { throw BenchFailure("smtp-source: \(result.output.suffix(2000))\n\(world.rig.postfix.logTail)") }
+            guard status == 0 else {
+                throw BenchFailure("smtp-source: \(result.output.suffix(2000))\n\(world.rig.postfix.logTail)")
+            }
         }
         let wall = Clock.wall() - before.wall
         try world.waitUntilDelivered()
@@ -76,17 +81,23 @@ struct Throughput {
                 return zip(own, other).map { value($0) / value($1) }.median
             }
             report.add(
-                BenchResult("\(name).rate", own.map(\.rate).median, "messages/s", ratio: ratio(\.rate), against: ratio(\.rate) == nil ? nil : "noop\(suffix).rate"))
+                BenchResult(
+                    "\(name).rate", own.map(\.rate).median, "messages/s", ratio: ratio(\.rate),
+                    against: ratio(\.rate) == nil ? nil : "noop\(suffix).rate"))
             report.add(
                 BenchResult(
                     "\(name).cpu.all", own.map(\.all).median * 1000, "ms/message", ratio: ratio { 1 / $0.all },
                     against: ratio(\.all) == nil ? nil : "noop\(suffix).cpu.all (inverse)"))
-            if contestant != .bare { report.add(BenchResult("\(name).cpu.filter", own.map(\.filter).median * 1000, "ms/message")) }
+            if contestant != .bare {
+                report.add(BenchResult("\(name).cpu.filter", own.map(\.filter).median * 1000, "ms/message"))
+            }
         }
     }
 
     /// The median over the rounds of one filter's rate by another's, and of the processor time of everything.
-    static func ratio(_ runs: [FilterUnderTest: [Run]], _ one: FilterUnderTest, _ other: FilterUnderTest) -> (rate: Double, cpu: Double)? {
+    static func ratio(
+        _ runs: [FilterUnderTest: [Run]], _ one: FilterUnderTest, _ other: FilterUnderTest
+    ) -> (rate: Double, cpu: Double)? {
         guard let a = runs[one], let b = runs[other] else { return nil }
         return (zip(a, b).map { $0.rate / $1.rate }.median, zip(a, b).map { $1.all / $0.all }.median)
     }

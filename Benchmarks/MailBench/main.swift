@@ -1,6 +1,7 @@
 // Mail through Postfix and Postern beside other filters: rates, processor time by stage, memory. See docs/PERFORMANCE.md.
 //
-// MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip rate,verp,stages,memory,fan-out]
+// MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip
+// rate,verp,stages,memory,fan-out]
 //           [--memory-sessions 50,200,500] [--memory-size 1000000] [--reply-memory 256000000] [--soak 200000] [--check]
 // With --check, a goal that is missed makes the exit status 1. With --soak nothing else is measured.
 
@@ -33,7 +34,8 @@ var report = BenchReport()
     let (together, apart) = try FanOut.measure(world, recipients: recipients, rounds: arguments.number("rounds", 5))
     report.add(BenchResult("fan-out.apart.\(recipients)", apart, "s"))
     report.add(
-        BenchResult("fan-out.together.\(recipients)", together, "s", ratio: together / apart, against: "fan-out.apart.\(recipients)"))
+        BenchResult(
+            "fan-out.together.\(recipients)", together, "s", ratio: together / apart, against: "fan-out.apart.\(recipients)"))
 }
 
 @MainActor func runMail() throws {
@@ -44,7 +46,8 @@ var report = BenchReport()
     print("\(throughput.rounds) rounds of \(messages) messages of \(world.teamMessage.count) octets over \(sessions) sessions\n")
     let raw = try Stages.rsa()
     for (suffix, verp) in [("", false), (".verp", true)] where !skipped.contains(verp ? "verp" : "rate") {
-        let runs = try throughput.run(verp ? contestants.filter { [.noop, .fixed, .forward].contains($0) } : contestants, verp: verp)
+        let runs = try throughput.run(
+            verp ? contestants.filter { [.noop, .fixed, .forward].contains($0) } : contestants, verp: verp)
         Throughput.add(runs, suffix: suffix, to: &report)
         let kind = verp ? "a sender for each message" : "one sender"
         @MainActor func goal(_ other: FilterUnderTest, _ bound: Double) {
@@ -61,7 +64,9 @@ var report = BenchReport()
             report.goal("\(kind): ms of Postern's processor time a message beyond no-op and RSA", beyond, 0.6, atMost: true)
         }
     }
-    if !skipped.contains("stages") { try Stages.measure(world, messages: arguments.number("stage-messages", 2000), into: &report) }
+    if !skipped.contains("stages") {
+        try Stages.measure(world, messages: arguments.number("stage-messages", 2000), into: &report)
+    }
 }
 
 /// MiB that forwarding may take: the 64 MB.
@@ -89,7 +94,8 @@ let forwardingLimit = 64.0
             report.add(BenchResult(name + ".files", memory.files, "MiB"))
             report.add(BenchResult(name + ".threads", Double(memory.threads), "threads"))
             switch contestant {
-            case .forward where count == 200: report.goal("MiB with 200 sessions of 1 MB forwarding", memory.peak, forwardingLimit, atMost: true)
+            case .forward where count == 200:
+                report.goal("MiB with 200 sessions of 1 MB forwarding", memory.peak, forwardingLimit, atMost: true)
             case .reply:
                 report.add(BenchResult(name + ".deferred", Double(memory.deferred), "messages"))
                 // Both rounds together; each that did not fit has a connection all the same.
@@ -109,7 +115,8 @@ let forwardingLimit = 64.0
     for (suffix, values) in [("", samples.map(\.resident)), (".anonymous", samples.map(\.anonymous))] {
         let (first, last) = (values[1], values[19])
         report.add(BenchResult("memory.soak.first\(suffix)", first, "MiB"))
-        report.add(BenchResult("memory.soak.last\(suffix)", last, "MiB", ratio: last / first, against: "memory.soak.first\(suffix)"))
+        report.add(
+            BenchResult("memory.soak.last\(suffix)", last, "MiB", ratio: last / first, against: "memory.soak.first\(suffix)"))
         if suffix.isEmpty { report.goal("memory after all messages by that after a tenth", last / first, 1.1, atMost: true) }
     }
 }

@@ -6,7 +6,8 @@ import InternetMessage
 enum BenchCorpus {
     private static let root: URL =
         ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"].map { URL(fileURLWithPath: $0) }
-        ?? URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent("../shared/conformance").standardizedFileURL
+        ?? URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent("../shared/conformance")
+        .standardizedFileURL
 
     /// Every file of a folder with line ends as Postfix hands them over.
     static func messages(_ folder: String) -> [(name: String, bytes: [UInt8])] {
@@ -24,7 +25,8 @@ enum BenchCorpus {
         return messages.sorted { $0.0 < $1.0 }
     }
 
-    private static let calendar = Array("Subject: Accepted\r\nMIME-Version: 1.0\r\nContent-Type: text/calendar; method=REPLY\r\n\r\n".utf8)
+    private static let calendar = Array(
+        "Subject: Accepted\r\nMIME-Version: 1.0\r\nContent-Type: text/calendar; method=REPLY\r\n\r\n".utf8)
 
     /// A header section as the user's server hands it in.
     static func header(_ header: HeaderSection, author: String, recipient: String) -> HeaderSection {

@@ -5,10 +5,12 @@ import HostileMail
 import InternetMessage
 import Synchronization
 
-/// Seconds that the slowest of many replies of 4 kB took while four bombs of 19 MB were rewritten or waited for it, with the memory that
-/// is the default; nil where nothing could be measured.
+/// Seconds that the slowest of many replies of 4 kB took while four bombs of 19 MB were rewritten or waited for it, with the
+/// memory that is the default; nil where nothing could be measured.
 func slowestBesideBombs() -> Double? {
-    guard let world = RelayBenchFixture(replyMemory: 256_000_000), let bomb = Hostile.bombs.filter({ $0.name.contains("19000 kB") }).first else { return nil }
+    guard let world = RelayBenchFixture(replyMemory: 256_000_000),
+        let bomb = Hostile.bombs.filter({ $0.name.contains("19000 kB") }).first
+    else { return nil }
     let bombHeader = BenchCorpus.header(HeaderSection(bomb.header), author: RelayBenchFixture.inbox, recipient: world.reverse)
     let bombBody = bomb.body
     let left = Mutex(4)
@@ -18,7 +20,8 @@ func slowestBesideBombs() -> Double? {
             left.withLock { $0 -= 1 }
         }
     }
-    let header = BenchCorpus.header(HeaderSection([HeaderField("Subject", "Hello")]), author: RelayBenchFixture.inbox, recipient: world.reverse)
+    let header = BenchCorpus.header(
+        HeaderSection([HeaderField("Subject", "Hello")]), author: RelayBenchFixture.inbox, recipient: world.reverse)
     let body = Array(String(repeating: "Nothing special stands here.\r\n", count: 136).utf8)
     let clock = ContinuousClock()
     var slowest: Duration?

@@ -4,9 +4,9 @@ import Foundation
 import HostileMail
 import InternetMessage
 
-/// Plays the messages made to be slow, in two sizes, and prints the octets that a reply takes for each of its own, the held body among
-/// them, beside what it takes whatever its size. With MALLOC_MMAP_THRESHOLD_=60000 in the environment, memory is given back as in the
-/// service.
+/// Plays the messages made to be slow, in two sizes, and prints the octets that a reply takes for each of its own, the held body
+/// among them, beside what it takes whatever its size. With MALLOC_MMAP_THRESHOLD_=60000 in the environment, memory is given back
+/// as in the service.
 func measureMemory(_ world: RelayBenchFixture, isWanted: (String) -> Bool) {
     let sizes = [2_000_000, 8_000_000]
     for index in Hostile.all(size: 1_000, reverse: world.reverse).indices {
@@ -17,10 +17,17 @@ func measureMemory(_ world: RelayBenchFixture, isWanted: (String) -> Bool) {
             let item = Hostile.all(size: size, reverse: world.reverse)[index]
             let header = BenchCorpus.header(HeaderSection(item.header), author: RelayBenchFixture.inbox, recipient: world.reverse)
             let body = item.body
-            return (octets: Double(body.count), peak: Double(peak { outcome = world.play(from: RelayBenchFixture.inbox, to: world.reverse, header: header, body: body) }))
+            return (
+                octets: Double(body.count),
+                peak: Double(
+                    peak { outcome = world.play(from: RelayBenchFixture.inbox, to: world.reverse, header: header, body: body) })
+            )
         }
         let slope = (peaks[1].peak - peaks[0].peak) / max(1, peaks[1].octets - peaks[0].octets)
-        print(String(format: "%6.2f octets for each, and %6.2f MB  %@ (%@)", slope, (peaks[0].peak - slope * peaks[0].octets) / 1e6, name, outcome))
+        print(
+            String(
+                format: "%6.2f octets for each, and %6.2f MB  %@ (%@)", slope, (peaks[0].peak - slope * peaks[0].octets) / 1e6,
+                name, outcome))
     }
 }
 

@@ -12,9 +12,13 @@ struct BenchDirectory: RelayDirectory {
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? { account }
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] { account.sources }
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
-    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool { true }
-    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
-    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
+    { true }
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
+    { true }
+    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+        true
+    }
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {}
     func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
@@ -24,7 +28,9 @@ struct BenchDirectory: RelayDirectory {
     func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> { [] }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
-    func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord {
+    func recordFailure(
+        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
+    ) throws(DirectoryFailure) -> FailureRecord {
         .recorded
     }
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
@@ -63,27 +69,32 @@ struct RelayBenchFixture: Sendable {
         else { return nil }
         let inboxes = [inbox, second].map { UserInbox(address: InboxAddress($0), isVerified: true) }
         let account = RelayAccount(
-            number: number, relayAddress: AddrSpec(localPart: "annarelay2", domain: "relay.example"), isForwardingOn: true, isActive: true,
+            number: number, relayAddress: AddrSpec(localPart: "annarelay2", domain: "relay.example"), isForwardingOn: true,
+            isActive: true,
             inbox: inboxes[0], inboxes: inboxes, sharedName: nil, sources: [RegisteredSource(scope: .domain("app.example"))])
         guard
             let engine = RelayEngine(
                 settings: RelaySettings(relayDomains: ["relay.example"], authservID: "relay.example"), keys: keys,
-                directory: BenchDirectory(account: account), authenticator: BenchAuthenticator(), replyMemory: ReplyMemory(limit: replyMemory),
+                directory: BenchDirectory(account: account), authenticator: BenchAuthenticator(),
+                replyMemory: ReplyMemory(limit: replyMemory),
                 randomness: { Array(repeating: 5, count: $0) })
         else { return nil }
         self.engine = engine
-        reverse = engine.tokens.reverse(account: number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        reverse =
+            engine.tokens.reverse(account: number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
             + "@relay.example"
-        bounce = engine.tokens.forwardReturnPath(
-            account: number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: 1,
-            expiryDay: UInt64(Self.now / 86_400) + 1
-        ).localPart + "@relay.example"
+        bounce =
+            engine.tokens.forwardReturnPath(
+                account: number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: 1,
+                expiryDay: UInt64(Self.now / 86_400) + 1
+            ).localPart + "@relay.example"
     }
 
     /// Plays a transaction as the milter does, body in chunks of 65,535 octets. Gives the outcome as one word.
     func play(from sender: String, to recipient: String, header: HeaderSection, body: [UInt8]) -> String {
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: "192.0.2.9", helo: "annas-laptop.home.example", mailFrom: sender), now: Self.now)
+            engine: engine, client: SMTPClientIdentity(address: "192.0.2.9", helo: "annas-laptop.home.example", mailFrom: sender),
+            now: Self.now)
         do {
             try transaction.addRecipient("<\(recipient)>")
             for field in header.fields { transaction.addHeader(field) }

@@ -1,7 +1,7 @@
 // How long the relay takes for a message: the public corpora as replies and reports, and messages made to be slow.
-// `swift run -c release RelayBench [--check] [--memory] [WORD…]`; with words only what holds one of them is measured. The bound is 50 ms
-// for a message or 100 ms for each megabyte, whichever is larger; with --check a message over it makes the exit status 1. With --memory it
-// is measured how much memory each of the messages made to be slow takes, and nothing else.
+// `swift run -c release RelayBench [--check] [--memory] [WORD…]`; with words only what holds one of them is measured. The bound
+// is 50 ms for a message or 100 ms for each megabyte, whichever is larger; with --check a message over it makes the exit status
+// 1. With --memory it is measured how much memory each of the messages made to be slow takes, and nothing else.
 
 import Foundation
 import HostileMail
@@ -26,8 +26,10 @@ private struct Measurement {
     var ratio: Double { milliseconds / max(50, 100 * megabytes) }
 
     var line: String {
-        let perMegabyte = octets >= 100_000 ? String(format: "%7.1f ms/MB", milliseconds / megabytes) : String(repeating: " ", count: 13)
-        return String(format: "%6.2f of bound %9.2f ms %8.2f MB ", ratio, milliseconds, megabytes) + "\(perMegabyte)  \(name) (\(outcome))"
+        let perMegabyte =
+            octets >= 100_000 ? String(format: "%7.1f ms/MB", milliseconds / megabytes) : String(repeating: " ", count: 13)
+        return String(format: "%6.2f of bound %9.2f ms %8.2f MB ", ratio, milliseconds, megabytes)
+            + "\(perMegabyte)  \(name) (\(outcome))"
     }
 }
 
@@ -52,7 +54,9 @@ private var over = 0
     guard !all.isEmpty else { return }
     let total = all.reduce(0) { $0 + $1.milliseconds }
     let size = all.reduce(0) { $0 + $1.megabytes }
-    print(String(format: "%@: %d messages, %.2f MB, %.0f ms, %.1f ms/MB", title, all.count, size, total, total / max(size, 0.000001)))
+    print(
+        String(
+            format: "%@: %d messages, %.2f MB, %.0f ms, %.1f ms/MB", title, all.count, size, total, total / max(size, 0.000001)))
     for one in all.sorted(by: { $0.ratio > $1.ratio }).prefix(count) { print("  " + one.line) }
     over += all.filter { $0.ratio > 1 }.count
 }
@@ -71,9 +75,12 @@ for folder in ["mail", "bounces", "replies", "calendar"] {
         let body = Array(message.body)
         let header = BenchCorpus.header(message.header, author: RelayBenchFixture.inbox, recipient: world.reverse)
         replies.append(
-            measure(name, octets: bytes.count, runs: 3) { world.play(from: RelayBenchFixture.inbox, to: world.reverse, header: header, body: body) })
+            measure(name, octets: bytes.count, runs: 3) {
+                world.play(from: RelayBenchFixture.inbox, to: world.reverse, header: header, body: body)
+            })
         let safe = HeaderSection(message.header.fields.filter(\.controls.isEmpty))
-        reports.append(measure(name, octets: bytes.count, runs: 3) { world.play(from: "", to: world.bounce, header: safe, body: body) })
+        reports.append(
+            measure(name, octets: bytes.count, runs: 3) { world.play(from: "", to: world.bounce, header: safe, body: body) })
     }
     report("\(folder) as replies", replies, showing: 3)
     report("\(folder) as reports", reports, showing: 3)

@@ -1,6 +1,8 @@
-// What goes on side by side on one PostgreSQL: deliveries beside changes, a move of an app beside sign-ups, an import, a full server.
+// What goes on side by side on one PostgreSQL: deliveries beside changes, a move of an app beside sign-ups, an import, a full
+// server.
 //
-// SideBySideBench [--only import,deliver,transfer,full] [--events 20000] [--consents 200000] [--rows 20000] [--clients 48] [--check]
+// SideBySideBench [--only import,deliver,transfer,full] [--events 20000] [--consents 200000] [--rows 20000] [--clients 48]
+// [--check]
 
 import BenchReport
 import Foundation
@@ -22,7 +24,9 @@ func isWanted(_ name: String) -> Bool { arguments.words("only")?.contains(name) 
 
 /// A DNS that knows the receiver's name.
 struct Loopback: DNSResolver {
-    func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer { type == .a ? .records([.address([127, 0, 0, 1])]) : .noData }
+    func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
+        type == .a ? .records([.address([127, 0, 0, 1])]) : .noData
+    }
 }
 
 // MARK: Import
@@ -34,7 +38,8 @@ struct Loopback: DNSResolver {
             ImportRow(
                 user: "u\(number)", name: "Name",
                 inbox: ImportRow.Inbox(
-                    address: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")), isVerified: true, isDefault: false,
+                    address: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")), isVerified: true,
+                    isDefault: false,
                     isReplyOnly: false),
                 account: ImportRow.Account(team: "juice", app: "com.juice"))
         }
@@ -76,7 +81,8 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
 @MainActor func deliver(_ world: World, _ count: Int) async throws {
     let receiver = try await Receiver()
     let endpoint = try world.store.endpoints.set(
-        team: "juice", app: "com.juice", url: EndpointURL("http://hooks.example:\(receiver.port)/"), allowsHTTP: true, allowsPrivate: true,
+        team: "juice", app: "com.juice", url: EndpointURL("http://hooks.example:\(receiver.port)/"), allowsHTTP: true,
+        allowsPrivate: true,
         World.change)
     var logger = Logger(label: "bench")
     logger.logLevel = .error
@@ -84,7 +90,8 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     let poster = try HTTPEventPoster()
     let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     let delivery = EventDelivery(
-        outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger), issuer: "https://relay.example",
+        outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
+        issuer: "https://relay.example",
         poster: poster, resolver: Loopback(), threads: threads, now: clock, logger: logger)
     // Alone.
     try world.post(count, endpoint: endpoint.number)
@@ -117,7 +124,8 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     report.add(BenchResult("changes", alone, "changes/s"))
     report.add(BenchResult("changes.beside", changed, "changes/s", ratio: changed / alone, against: "changes"))
     report.add(
-        BenchResult("changes.repeated", 1000 * Double(world.database.repetitions - before) / max(1, changed * took), "of 1,000 changes"))
+        BenchResult(
+            "changes.repeated", 1000 * Double(world.database.repetitions - before) / max(1, changed * took), "of 1,000 changes"))
     await receiver.stop()
     await poster.stop()
     await threads.stop()
@@ -143,7 +151,8 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
                 let user = "n\(thread)-\(number)"
                 do {
                     _ = try store.users.add(
-                        id: user, name: nil, inbox: InboxAddress(AddrSpec(localPart: user, domain: "home.example")), isVerified: true, World.change)
+                        id: user, name: nil, inbox: InboxAddress(AddrSpec(localPart: user, domain: "home.example")),
+                        isVerified: true, World.change)
                     _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), World.change)
                     signedUp.withLock { $0 += 1 }
                 } catch is TemporaryStoreError { failed.withLock { $0 += 1 } }
@@ -178,7 +187,8 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
 @MainActor func full(_ clients: Int) async throws {
     guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
     let server = try PostgresServer(binaries: binaries)
-    try server.psql("CREATE USER relay CONNECTION LIMIT 4; CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT); GRANT ALL ON t TO relay")
+    try server.psql(
+        "CREATE USER relay CONNECTION LIMIT 4; CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT); GRANT ALL ON t TO relay")
     try server.psql("INSERT INTO t SELECT i, 0 FROM generate_series(1, \(clients)) AS s (i)")
     var settings = PostgresDatabase.Settings()
     settings.connections = 10

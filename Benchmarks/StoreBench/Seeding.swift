@@ -12,7 +12,8 @@ enum Engine: String, CaseIterable {
     /// `FROM` clause that counts `i` from `first` to `last`.
     func numbers(_ first: Int, _ last: Int) -> String {
         switch self {
-        case .sqlite: "(WITH RECURSIVE c (i) AS (SELECT \(first) UNION ALL SELECT i + 1 FROM c WHERE i < \(last)) SELECT i FROM c) AS n"
+        case .sqlite:
+            "(WITH RECURSIVE c (i) AS (SELECT \(first) UNION ALL SELECT i + 1 FROM c WHERE i < \(last)) SELECT i FROM c) AS n"
         case .postgres: "generate_series(\(first)::bigint, \(last)::bigint) AS n (i)"
         }
     }
@@ -38,7 +39,8 @@ enum Seeding {
     static func fill(_ store: Store, _ engine: Engine, count: Int) throws {
         let change = Change(actor: "bench", now: now)
         let team = try store.teams.add(id: "bench", name: "Bench", change)
-        try store.sources.add(team: "bench", OutboundSource(kind: .domain, value: "app.example", envelopeDomain: nil, createdAt: now), change)
+        try store.sources.add(
+            team: "bench", OutboundSource(kind: .domain, value: "app.example", envelopeDomain: nil, createdAt: now), change)
         try store.database.write(.relaxed) { connection in
             try connection.run(
                 "INSERT INTO app_groups (id, team_id, primary_client_id, created_at) VALUES (77, ?1, 'com.bench', ?2)",
@@ -69,8 +71,8 @@ enum Seeding {
         if engine == .postgres { try store.database.write(.relaxed) { try $0.runScript("ANALYZE") } }
     }
 
-    /// Gives the users in question an inbox that opens, as the product seals it: nonce, then AES-256-GCM of the padded address, bound
-    /// to the user.
+    /// Gives the users in question an inbox that opens, as the product seals it: nonce, then AES-256-GCM of the padded address,
+    /// bound to the user.
     static func seal(_ store: Store, keys: KeyRing, users: [Int]) throws {
         let key = keys.seal.active
         try store.database.write(.relaxed) { connection in
@@ -80,8 +82,10 @@ enum Seeding {
                 var text = [UInt8(address.count >> 8), UInt8(address.count & 0xFF)] + address
                 text += [UInt8](repeating: 0, count: (64 - text.count % 64) % 64)
                 let nonce = try SecureRandom.bytes(count: 12)
-                let octets = try nonce + AESGCM.seal(
-                    text, key: key.secret, nonce: nonce, associatedData: Array("postern inbox 1 \(user)".utf8))
+                let octets =
+                    try nonce
+                    + AESGCM.seal(
+                        text, key: key.secret, nonce: nonce, associatedData: Array("postern inbox 1 \(user)".utf8))
                 try connection.run(
                     "UPDATE inboxes SET address_key = ?2, address_sealed = ?3 WHERE id = ?1",
                     [.integer(Int64(user)), .text(key.idText), .blob(octets)])

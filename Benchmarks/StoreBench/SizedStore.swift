@@ -46,7 +46,8 @@ final class SizedStore {
         let home = kept ?? NSTemporaryDirectory() + "postern-storebench-" + UUID().uuidString.prefix(8).lowercased()
         temporary = kept == nil ? home : nil
         folder = "\(home)/\(engine.rawValue)-\(count)"
-        try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        try FileManager.default.createDirectory(
+            atPath: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         if !FileManager.default.fileExists(atPath: folder + "/postern.yaml") {
             let made = try ManagedProcess.run(
                 try ManagedProcess.builtProduct("postern"), ["init", "--directory", folder, "--relay-domain", Seeding.domain])
@@ -64,7 +65,8 @@ final class SizedStore {
             // Beside the installation's folder, which no one else may enter. Memory as the manual advises for its own machine,
             // an eighth of what this one has.
             let server = try PostgresServer(
-                binaries: binaries, data: folder + ".data", settings: ["shared_buffers=2GB", "max_wal_size=8GB", "maintenance_work_mem=1GB"])
+                binaries: binaries, data: folder + ".data",
+                settings: ["shared_buffers=2GB", "max_wal_size=8GB", "maintenance_work_mem=1GB"])
             let url = try server.url(schema: "bench")
             (self.server, self.url) = (server, url)
             var patient = PostgresDatabase.Settings()
@@ -81,7 +83,10 @@ final class SizedStore {
         let mark = folder + "/filled"
         if let sealed = (try? String(contentsOfFile: mark, encoding: .utf8)).flatMap({ Int($0) }) {
             if sealed < lookups { try seal(keys, mark) }
-            print(String(format: "%@, %d addresses: kept; %d migrations in %.1f s", engine.rawValue, count, migrated.applied.count, took))
+            print(
+                String(
+                    format: "%@, %d addresses: kept; %d migrations in %.1f s", engine.rawValue, count, migrated.applied.count,
+                    took))
         } else {
             let start = seconds(CLOCK_MONOTONIC)
             try Seeding.fill(store, engine, count: count)
@@ -103,17 +108,20 @@ final class SizedStore {
         let directory = StoreDirectory(store: store, counters: nil) { Seeding.now }
         func pass(_ numbers: some Sequence<Int>) throws {
             for number in numbers {
-                guard let account = try directory.account(relayAddress: Seeding.localPart(number), domain: Seeding.domain), account.inbox != nil
+                guard let account = try directory.account(relayAddress: Seeding.localPart(number), domain: Seeding.domain),
+                    account.inbox != nil
                 else { throw BenchFailure(description: "address \(number) is not found") }
             }
         }
         try pass(chosen)
         // One thread always gets the connection that it gave back last.
-        let backend = server == nil
+        let backend =
+            server == nil
             ? nil : try store.database.read { try $0.row("SELECT pg_backend_pid()", [])?.integer(0) }
         func clocks() -> LookUpTime {
             LookUpTime(
-                wall: seconds(CLOCK_MONOTONIC), cpu: seconds(CLOCK_THREAD_CPUTIME_ID), server: backend.map(Self.processorTime) ?? 0)
+                wall: seconds(CLOCK_MONOTONIC), cpu: seconds(CLOCK_THREAD_CPUTIME_ID),
+                server: backend.map(Self.processorTime) ?? 0)
         }
         let parts = (0..<9).map { part in chosen.indices.filter { $0 % 9 == part }.map { chosen[$0] } }
         var times: [LookUpTime] = []
@@ -124,7 +132,8 @@ final class SizedStore {
             let number = Double(part.count) / 1e6
             times.append(
                 LookUpTime(
-                    wall: (end.wall - start.wall) / number, cpu: (end.cpu - start.cpu) / number, server: (end.server - start.server) / number))
+                    wall: (end.wall - start.wall) / number, cpu: (end.cpu - start.cpu) / number,
+                    server: (end.server - start.server) / number))
         }
         return times.median
     }
@@ -140,7 +149,8 @@ final class SizedStore {
         // Short: a path to a socket has 107 octets at most.
         let socket = NSTemporaryDirectory() + "storebench-\(getpid()).sock"
         var settings = [
-            "milter.socket=unix:\(socket)", "http.listen=127.0.0.1:0", "operator_address=ops@operator.example", "dns.servers=127.0.0.1:9",
+            "milter.socket=unix:\(socket)", "http.listen=127.0.0.1:0", "operator_address=ops@operator.example",
+            "dns.servers=127.0.0.1:9",
         ]
         if let url { settings.append("database=\(url)") }
         let begin = seconds(CLOCK_MONOTONIC)

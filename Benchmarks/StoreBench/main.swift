@@ -1,6 +1,7 @@
 // Look-ups of relay addresses in stores of different sizes, on both engines, and how long `postern serve` takes to start on each.
 //
-// StoreBench [--sizes 10000,1000000,10000000] [--lookups 20000] [--engines sqlite,postgres] [--starts 5] [--keep FOLDER] [--check]
+// StoreBench [--sizes 10000,1000000,10000000] [--lookups 20000] [--engines sqlite,postgres] [--starts 5] [--keep FOLDER]
+// [--check]
 //
 // --keep: stores stay in the folder and are used again, since filling ten million takes minutes.
 
@@ -28,7 +29,8 @@ var report = BenchReport()
         func add(_ suffix: String, _ value: (LookUpTime) -> Double) {
             report.add(
                 BenchResult(
-                    name + suffix, value(median), "µs", ratio: index == 0 ? nil : ratio(value), against: index == 0 ? nil : first + suffix))
+                    name + suffix, value(median), "µs", ratio: index == 0 ? nil : ratio(value),
+                    against: index == 0 ? nil : first + suffix))
         }
         add("", \.wall)
         add(".cpu") { $0.cpu + $0.server }
@@ -36,7 +38,8 @@ var report = BenchReport()
         if index > 0 {
             // Of processor time, that of the server's process included: other work on the machine disturbs it least.
             report.goal(
-                "\(engine.rawValue): look-up with \(store.count) by one with \(sizes[0])", ratio { $0.cpu + $0.server }, 1.5, atMost: true)
+                "\(engine.rawValue): look-up with \(store.count) by one with \(sizes[0])", ratio { $0.cpu + $0.server }, 1.5,
+                atMost: true)
         }
     }
     for store in stores {

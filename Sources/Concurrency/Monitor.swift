@@ -23,7 +23,8 @@ package final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Waits until `find` gives something, for at most `duration` (nil: for ever; a day at most otherwise). Nil where it gave nothing.
+    /// Waits until `find` gives something, for at most `duration` (nil: for ever; a day at most otherwise). Nil where it gave
+    /// nothing.
     @inlinable package func wait<Found>(atMost duration: Duration?, for find: (State) -> Found?) -> Found? {
         let deadline = duration.map { ContinuousClock.now + min($0, Self.longest) }
         condition.lock()

@@ -29,7 +29,8 @@ package final class SystemSemaphore: @unchecked Sendable {
 
 /// Threads that may block for as long as they like.
 package enum SystemThread {
-    /// Runs `body` on a new thread of the system. Gives 0, or the error number where there is no thread to be had: nothing runs then.
+    /// Runs `body` on a new thread of the system. Gives 0, or the error number where there is no thread to be had: nothing runs
+    /// then.
     @discardableResult
     package static func detach(_ body: @escaping @Sendable () -> Void) -> Int32 {
         let box = Unmanaged.passRetained(Body(body))

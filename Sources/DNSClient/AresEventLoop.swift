@@ -4,7 +4,8 @@ import CAres
 import Glibc
 import Synchronization
 
-/// Sends questions and reports what comes back. Callers never wait here; they are recognized by a completion on the loop's thread.
+/// Sends questions and reports what comes back. Callers never wait here; they are recognized by a completion on the loop's
+/// thread.
 final class AresEventLoop: @unchecked Sendable {
     /// What became of one question.
     enum Outcome: Sendable {

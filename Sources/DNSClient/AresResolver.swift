@@ -121,7 +121,8 @@ package final class AresResolver: TimedDNSResolver {
     /// - Parameter mayRetry: whether to ask again without the OPT record where the server does not understand it; c-ares
     ///   itself does so once in the life of a channel.
     private static func ask(
-        _ packet: [UInt8], _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ shared: Shared, loop: AresEventLoop, mayRetry: Bool
+        _ packet: [UInt8], _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ shared: Shared, loop: AresEventLoop,
+        mayRetry: Bool
     ) {
         loop.submit(packet) { [weak loop] outcome in
             switch outcome {

@@ -43,7 +43,8 @@ package final class BudgetedResolver: DNSResolver {
 
     /// For a resolver that is known to be told how long it may take; made for each message.
     package init(
-        _ base: any TimedDNSResolver, limits: Limits = Limits(), now: @escaping @Sendable () -> Int64 = MonotonicClock.milliseconds
+        _ base: any TimedDNSResolver, limits: Limits = Limits(),
+        now: @escaping @Sendable () -> Int64 = MonotonicClock.milliseconds
     ) {
         self.base = base
         timed = base

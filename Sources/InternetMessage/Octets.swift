@@ -38,7 +38,9 @@ extension UInt8 {
 extension UnsafeBufferPointer<UInt8> {
     /// Offset of the first control character other than tab from `start` on; `count` where there is none.
     package func firstControl(from start: Int = 0) -> Int {
-        first(from: start, where: { ($0 .< Octets.space .& $0 .!= Octets.tab) .| ($0 .== Octets.delete) }, orNone: { !$0.isControl || $0 == 0x09 })
+        first(
+            from: start, where: { ($0 .< Octets.space .& $0 .!= Octets.tab) .| ($0 .== Octets.delete) },
+            orNone: { !$0.isControl || $0 == 0x09 })
     }
 
     /// Offset of the first CR or LF from `start` on; `count` where there is none.
@@ -58,7 +60,9 @@ extension UnsafeBufferPointer<UInt8> {
     ///   - isFound: which of them are looked for.
     ///   - isOther: whether an octet is not looked for.
     @inline(__always)
-    private func first(from start: Int, where isFound: (SIMD16<UInt8>) -> SIMDMask<SIMD16<Int8>>, orNone isOther: (UInt8) -> Bool) -> Int {
+    private func first(
+        from start: Int, where isFound: (SIMD16<UInt8>) -> SIMDMask<SIMD16<Int8>>, orNone isOther: (UInt8) -> Bool
+    ) -> Int {
         guard let base = baseAddress else { return count }
         var index = start
         while index + 16 <= count {

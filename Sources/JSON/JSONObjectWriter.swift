@@ -1,6 +1,7 @@
 // Writing one JSON object member by member.
 
-/// Writes one JSON object without white space, member by member, in one pass: a decision's answer is written without a tree of values.
+/// Writes one JSON object without white space, member by member, in one pass: a decision's answer is written without a tree of
+/// values.
 package struct JSONObjectWriter {
     private var octets: [UInt8] = [UInt8(ascii: "{")]
     private var isFirst = true

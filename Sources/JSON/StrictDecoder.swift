@@ -26,7 +26,8 @@ package enum StrictDecoder {
     private static func shapeError(_ error: DecodingError) -> JSONShapeError {
         switch error {
         case .keyNotFound(let key, let context):
-            return JSONShapeError(pointer: pointer(context.codingPath) + "/" + escaped(snakeCase(key.stringValue)), message: "it is missing")
+            return JSONShapeError(
+                pointer: pointer(context.codingPath) + "/" + escaped(snakeCase(key.stringValue)), message: "it is missing")
         case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
             return JSONShapeError(pointer: pointer(context.codingPath), message: context.debugDescription)
         @unknown default: return JSONShapeError(pointer: "", message: "it cannot be taken")
@@ -128,7 +129,9 @@ private struct ValueDecoder: Decoder {
     }
 
     func integer<T: FixedWidthInteger>(_ type: T.Type) throws -> T {
-        guard case .number(let number) = value, let integer = number.integer, let result = T(exactly: integer) else { throw mismatch("a whole number") }
+        guard case .number(let number) = value, let integer = number.integer, let result = T(exactly: integer) else {
+            throw mismatch("a whole number")
+        }
         return result
     }
 

@@ -74,7 +74,8 @@ package struct DMARCFinding: Sendable, Hashable {
     package let result: DMARCResult
     /// The domain at which a record was found; empty where there is none.
     package let domain: String
-    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty where there is no record, or where it is not known.
+    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty where there is no record, or where it is not
+    /// known.
     package let policy: String
     /// The organizational domain of the From domain, by the records actually found; nil where no record was found.
     package let organizationalDomain: String?
@@ -98,7 +99,8 @@ package struct DMARCFinding: Sendable, Hashable {
     /// The same with another result and policy.
     package func with(result: DMARCResult, policy: String) -> DMARCFinding {
         DMARCFinding(
-            result: result, domain: domain, policy: policy, organizationalDomain: organizationalDomain, isStrictDKIM: isStrictDKIM,
+            result: result, domain: domain, policy: policy, organizationalDomain: organizationalDomain,
+            isStrictDKIM: isStrictDKIM,
             isStrictSPF: isStrictSPF)
     }
 }

@@ -64,7 +64,8 @@ package struct PreferringAuthenticator: SenderAuthenticator {
             resolver: native.resolver())
     }
 
-    /// A message that a trusted filter judged. What the filter did not say of DMARC is evaluated here, from its SPF and DKIM results.
+    /// A message that a trusted filter judged. What the filter did not say of DMARC is evaluated here, from its SPF and DKIM
+    /// results.
     private final class JudgedSession: AuthenticationSession {
         private var evidence: AuthenticationEvidence
         private let header: HeaderSection

@@ -3,12 +3,13 @@
 import Glibc
 import Synchronization
 
-/// Parsed records by their exact text. A text always parses to the same, so nothing here grows old: whether a domain has the record at
-/// all is the resolver's to know.
+/// Parsed records by their exact text. A text always parses to the same, so nothing here grows old: whether a domain has the
+/// record at all is the resolver's to know.
 final class ParsedRecords<Value: Sendable>: Sendable {
     /// Octets of a text that is kept; a longer one is parsed each time.
     private let longest: Int
-    /// Texts kept, and octets of all of them; what a text parses to takes up to eight times as many. Beyond either all are forgotten.
+    /// Texts kept, and octets of all of them; what a text parses to takes up to eight times as many. Beyond either all are
+    /// forgotten.
     private let (capacity, octets): (Int, Int)
     private let parse: @Sendable ([UInt8]) -> Value
     private let known = Mutex<(values: [Text: Value], octets: Int)>(([:], 0))

@@ -13,8 +13,8 @@ package protocol SenderAuthenticator: Sendable {
 
 /// The authentication of one message: the body is fed as it arrives and is never held for it.
 package protocol AuthenticationSession: AnyObject {
-    /// Asks the DNS for all that the header section tells to ask, before there is a body; may block while it does. Called once, before
-    /// `update`, or not at all.
+    /// Asks the DNS for all that the header section tells to ask, before there is a body; may block while it does. Called once,
+    /// before `update`, or not at all.
     /// - Returns: what is found if the body turns out to be the one that was signed, the best that can come of it; nil where that
     ///   cannot be determined before the end.
     func prepare() -> AuthenticationEvidence?

@@ -16,7 +16,9 @@ final class KeyHandle: @unchecked Sendable {
     /// Reads one private key; a PEM file that wants a pass phrase is refused, not asked for one.
     static func privateKey(pem: String) throws -> KeyHandle {
         let bytes = Array(pem.utf8)
-        guard (1...65536).contains(bytes.count) else { throw CryptoError(.invalidKey, "an empty PEM file, or one over 64 KiB, is not a key") }
+        guard (1...65536).contains(bytes.count) else {
+            throw CryptoError(.invalidKey, "an empty PEM file, or one over 64 KiB, is not a key")
+        }
         // The BIO reads from the array for as long as it lives: the pointer has to stay good until the key is read.
         let pointer = try bytes.withUnsafeBytes { buffer -> OpaquePointer? in
             guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(buffer.count)) else {

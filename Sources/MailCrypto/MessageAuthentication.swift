@@ -4,8 +4,8 @@ import COpenSSL
 
 /// HMAC with SHA-256 under one key. May be shared between threads.
 ///
-/// On the digest itself and not on libcrypto's MAC, which takes five times as long for a short message: it looks its digest up by name
-/// for every code.
+/// On the digest itself and not on libcrypto's MAC, which takes five times as long for a short message: it looks its digest up by
+/// name for every code.
 package final class HMACSHA256: @unchecked Sendable {
     private static let blockLength = 64
 
@@ -104,5 +104,6 @@ package func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
 
 /// Whether both hold the same octets; takes the same time wherever they differ. Lengths are not secret.
 package func constantTimeEqual(_ a: ArraySlice<UInt8>, _ b: ArraySlice<UInt8>) -> Bool {
-    a.count == b.count && a.withUnsafeBytes { a in b.withUnsafeBytes { b in CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0 } }
+    a.count == b.count
+        && a.withUnsafeBytes { a in b.withUnsafeBytes { b in CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0 } }
 }

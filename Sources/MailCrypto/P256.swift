@@ -17,7 +17,8 @@ package final class P256PublicKey: Sendable {
 
     /// SubjectPublicKeyInfo (RFC 5480 section 2) up to the coordinates: the named curve, the point uncompressed.
     private static let infoPrefix: [UInt8] = [
-        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01,
+        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D,
+        0x03, 0x01,
         0x07, 0x03, 0x42, 0x00, 0x04,
     ]
 
@@ -26,7 +27,9 @@ package final class P256PublicKey: Sendable {
         guard x.count == octetCount, y.count == octetCount else {
             throw CryptoError(.invalidKey, "coordinates of a point on P-256 have 32 octets each")
         }
-        guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { throw CryptoError.fromLibrary(.libraryFailure, "no EC") }
+        guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else {
+            throw CryptoError.fromLibrary(.libraryFailure, "no EC")
+        }
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?
         guard EVP_PKEY_fromdata_init(context) == 1, Self.fill(context, point: [4] + x + y, &key) == 1, let key else {
@@ -139,10 +142,13 @@ package final class P256PrivateKey: Sendable {
 
     /// Makes a new key. Draws from the process's random generator.
     package static func generate() throws -> P256PrivateKey {
-        guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { throw CryptoError.fromLibrary(.libraryFailure, "no EC") }
+        guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else {
+            throw CryptoError.fromLibrary(.libraryFailure, "no EC")
+        }
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?
-        guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_CTX_set_group_name(context, curve) == 1, EVP_PKEY_keygen(context, &key) == 1, let key
+        guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_CTX_set_group_name(context, curve) == 1,
+            EVP_PKEY_keygen(context, &key) == 1, let key
         else { throw CryptoError.fromLibrary(.libraryFailure, "the key on P-256 cannot be made") }
         return try P256PrivateKey(KeyHandle(key))
     }

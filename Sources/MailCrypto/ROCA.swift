@@ -1,9 +1,11 @@
-// The mark that Infineon's library left in its RSA keys (CVE-2017-15361, "ROCA"): anyone who has the modulus can factor many of them.
+// The mark that Infineon's library left in its RSA keys (CVE-2017-15361, "ROCA"): anyone who has the modulus can factor many of
+// them.
 
 package enum ROCA {
     /// The odd primes up to 167: every such modulus is a power of 65537 modulo each of them.
     private static let primes: [UInt32] = [
-        3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131,
+        3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127,
+        131,
         137, 139, 149, 151, 157, 163, 167,
     ]
 

@@ -3,8 +3,8 @@
 import COpenSSL
 import Synchronization
 
-/// Contexts for signing or for verifying with one key, made ready once and used again: to make one takes libcrypto half as long as a
-/// verification. An operation has its context for itself.
+/// Contexts for signing or for verifying with one key, made ready once and used again: to make one takes libcrypto half as long
+/// as a verification. An operation has its context for itself.
 private final class RSAContexts: Sendable {
     private struct Context: @unchecked Sendable { let pointer: OpaquePointer }
 
@@ -21,11 +21,13 @@ private final class RSAContexts: Sendable {
     func use(_ key: KeyHandle, begin: (OpaquePointer) -> Int32, _ operation: (OpaquePointer) -> Bool) -> Bool {
         guard let context = idle.withLock({ $0.popLast() }) ?? Self.make(key, begin) else { return false }
         let isDone = operation(context.pointer)
-        let isKept = isDone && idle.withLock { idle in
-            guard idle.count < Self.capacity else { return false }
-            idle.append(context)
-            return true
-        }
+        let isKept =
+            isDone
+            && idle.withLock { idle in
+                guard idle.count < Self.capacity else { return false }
+                idle.append(context)
+                return true
+            }
         if !isKept { EVP_PKEY_CTX_free(context.pointer) }
         return isDone
     }

@@ -51,7 +51,8 @@ package struct InboxMailer: Sendable {
     private let templates: NoticeTemplates
 
     package init(
-        settings: MailerSettings, store: Store, tokens: @escaping @Sendable () -> TokenMint, signer: (any MessageSigner)?, submission: SMTPSubmission,
+        settings: MailerSettings, store: Store, tokens: @escaping @Sendable () -> TokenMint, signer: (any MessageSigner)?,
+        submission: SMTPSubmission,
         templates: NoticeTemplates
     ) {
         self.settings = settings
@@ -63,7 +64,8 @@ package struct InboxMailer: Sendable {
     }
 
     /// Begins the verification of an inbox and writes to it.
-    /// Throws `StoreRefusal` for a verified inbox and beyond a limit, `MailerError` where no message left: it counts all the same.
+    /// Throws `StoreRefusal` for a verified inbox and beyond a limit, `MailerError` where no message left: it counts all the
+    /// same.
     @discardableResult
     package func sendConfirmation(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
         let pending = try store.verifications.begin(user: user, inbox, limits: settings.limits, change)

@@ -2,8 +2,8 @@
 
 import Concurrency
 
-/// Two lanes, each a thread that works through a bounded queue in order: what must be looked up first does not wait for messages that
-/// are being handed over, which takes as long as the mail server likes.
+/// Two lanes, each a thread that works through a bounded queue in order: what must be looked up first does not wait for messages
+/// that are being handed over, which takes as long as the mail server likes.
 package final class MailQueue: Sendable {
     private let lookUps: Lane
     private let messages: Lane

@@ -129,7 +129,9 @@ package final class MetricsRegistry: Sendable {
     }
 
     /// A gauge with one label that is read when it is asked for, for each value that there is then; they are few. May block.
-    package func readings(_ name: String, _ help: String, label: String, _ read: @escaping @Sendable () -> [(value: String, count: Int)]) {
+    package func readings(
+        _ name: String, _ help: String, label: String, _ read: @escaping @Sendable () -> [(value: String, count: Int)]
+    ) {
         entries.withLock { $0.append(.readings(name: name, help: help, label: label, read: read)) }
     }
 
@@ -143,10 +145,14 @@ package final class MetricsRegistry: Sendable {
             switch entry {
             case .counter(let family):
                 head(family.name, family.help, "counter")
-                for (values, counter) in family.all { text += "\(family.name)\(Self.labels(family.labels, values)) \(counter.count)\n" }
+                for (values, counter) in family.all {
+                    text += "\(family.name)\(Self.labels(family.labels, values)) \(counter.count)\n"
+                }
             case .gauge(let family):
                 head(family.name, family.help, "gauge")
-                for (values, gauge) in family.all { text += "\(family.name)\(Self.labels(family.labels, values)) \(Self.number(gauge.value))\n" }
+                for (values, gauge) in family.all {
+                    text += "\(family.name)\(Self.labels(family.labels, values)) \(Self.number(gauge.value))\n"
+                }
             case .histogram(let family):
                 head(family.name, family.help, "histogram")
                 for (values, histogram) in family.all {
@@ -155,7 +161,8 @@ package final class MetricsRegistry: Sendable {
                         text += "\(family.name)_bucket\(Self.labels(family.labels + ["le"], values + [bound])) \(count)\n"
                     }
                     let labels = Self.labels(family.labels, values)
-                    text += "\(family.name)_sum\(labels) \(Self.number(histogram.sum))\n\(family.name)_count\(labels) \(counts.last ?? 0)\n"
+                    text +=
+                        "\(family.name)_sum\(labels) \(Self.number(histogram.sum))\n\(family.name)_count\(labels) \(counts.last ?? 0)\n"
                 }
             case .readings(let name, let help, let label, let read):
                 head(name, help, "gauge")

@@ -1,11 +1,12 @@
-// Every metric of the service, in one place. No label holds an address, an identifier of a user, or anything that was sent; that of a team
-// is in `postern_team_inboxes_written` alone.
+// Every metric of the service, in one place. No label holds an address, an identifier of a user, or anything that was sent; that
+// of a team is in `postern_team_inboxes_written` alone.
 
 /// The metrics of `postern serve`.
 package final class ServiceMetrics: Sendable {
     package let registry = MetricsRegistry()
 
-    /// `direction`: forward, reply, report, answer (to a verification), operator. `outcome`: relayed, discarded, refused, deferred.
+    /// `direction`: forward, reply, report, answer (to a verification), operator. `outcome`: relayed, discarded, refused,
+    /// deferred.
     package let messages: Family<Counter>
     /// `reason`: the stable word of the log (`docs/OPERATING.md`).
     package let refusals: Family<Counter>
@@ -42,22 +43,28 @@ package final class ServiceMetrics: Sendable {
         info(version).set(1)
         messages = registry.counter("postern_messages_total", "Messages at the end of data.", labels: ["direction", "outcome"])
         refusals = registry.counter("postern_refusals_total", "Recipients and messages refused or deferred.", labels: ["reason"])
-        milterSeconds = registry.histogram("postern_milter_stage_seconds", "Time until Postfix got the response.", labels: ["stage"])
+        milterSeconds = registry.histogram(
+            "postern_milter_stage_seconds", "Time until Postfix got the response.", labels: ["stage"])
         copies = registry.counter("postern_copies_total", "Copies of messages to several users, by outcome.", labels: ["outcome"])
         leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the leak check found an inbox.")()
-        linksLeft = registry.counter("postern_links_left_total", "Forwards with mailto links that could not be led through the relay.")()
-        dnsQueries = registry.counter("postern_dns_queries_total", "DNS queries, including cached ones.", labels: ["type", "result"])
+        linksLeft = registry.counter(
+            "postern_links_left_total", "Forwards with mailto links that could not be led through the relay.")()
+        dnsQueries = registry.counter(
+            "postern_dns_queries_total", "DNS queries, including cached ones.", labels: ["type", "result"])
         dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a DNS query.", labels: ["type"])
         httpRequests = registry.counter("postern_http_requests_total", "HTTP requests.", labels: ["route", "method", "status"])
-        httpSeconds = registry.histogram("postern_http_request_seconds", "Time until the response to an HTTP request.", labels: ["route"])
+        httpSeconds = registry.histogram(
+            "postern_http_request_seconds", "Time until the response to an HTTP request.", labels: ["route"])
         decisions = registry.counter("postern_decisions_total", "Risk decisions.", labels: ["outcome"])
         decisionRules = registry.counter("postern_decision_rules_total", "Rules that decided.", labels: ["rule"])
         outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
-        storeWritable = registry.gauge("postern_store_writable", "Whether the store accepted the last change: 0, for example, on a full disk.")()
+        storeWritable = registry.gauge(
+            "postern_store_writable", "Whether the store accepted the last change: 0, for example, on a full disk.")()
         storeWritable.set(1)
         parkedMessages = registry.gauge(
-            "postern_parked_messages", "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: unknown.")()
+            "postern_parked_messages",
+            "Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1: unknown.")()
         parkedMessages.set(-1)
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
         // What an alert is made of must be there before it happens.
@@ -69,7 +76,9 @@ package final class ServiceMetrics: Sendable {
     }
 
     /// Messages with an outcome, over all directions.
-    package func messageCount(_ outcome: String) -> Int { messages.all.filter { $0.values.last == outcome }.reduce(0) { $0 + $1.metric.count } }
+    package func messageCount(_ outcome: String) -> Int {
+        messages.all.filter { $0.values.last == outcome }.reduce(0) { $0 + $1.metric.count }
+    }
     /// Messages in a direction with an outcome.
     package func messageCount(_ direction: String, _ outcome: String) -> Int { messages(direction, outcome).count }
 }

@@ -18,8 +18,8 @@ struct PostgresFailure: Error {
     /// Whether the server has no connection left for us: those that there are go on.
     var isServerFull: Bool { state == "53300" }
 
-    /// Whether the transaction may succeed when it is run again: it lost against another one, or stood still for too long, and has left no
-    /// trace.
+    /// Whether the transaction may succeed when it is run again: it lost against another one, or stood still for too long, and
+    /// has left no trace.
     var isRepeatable: Bool { ["40001", "40P01", "25P03"].contains(state) || isRacingMigration }
 
     /// Whether another host made the same table, column or index a moment earlier: seen again, nothing is left to be done.

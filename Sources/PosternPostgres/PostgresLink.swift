@@ -7,8 +7,8 @@ import Synchronization
 
 /// Used by one thread at a time; the pool ensures this.
 ///
-/// The connection is in libpq's pipeline mode: BEGIN waits for the first statement and goes out with it, as does a preparation, and an
-/// end that no one has to wait for is answered while others work. Each statement is one round trip.
+/// The connection is in libpq's pipeline mode: BEGIN waits for the first statement and goes out with it, as does a preparation,
+/// and an end that no one has to wait for is answered while others work. Each statement is one round trip.
 final class PostgresLink: @unchecked Sendable {
     private let connection: OpaquePointer
     /// Names of prepared statements by their text and the types of their arguments.
@@ -62,12 +62,14 @@ final class PostgresLink: @unchecked Sendable {
             PQfinish(connection)
             throw failure
         }
-        // Warnings of the server go nowhere: libpq would print them on standard error. What comes unasked while nothing is under way
-        // is the server's goodbye: 57P01 and the like.
+        // Warnings of the server go nowhere: libpq would print them on standard error. What comes unasked while nothing is under
+        // way is the server's goodbye: 57P01 and the like.
         PQsetNoticeReceiver(
             connection,
             { argument, result in
-                guard let argument, let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))), strncmp(state, "57P", 3) == 0 else { return }
+                guard let argument, let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))),
+                    strncmp(state, "57P", 3) == 0
+                else { return }
                 Unmanaged<Goodbye>.fromOpaque(argument).takeUnretainedValue().isSaid.store(true, ordering: .relaxed)
             }, Unmanaged.passUnretained(goodbye).toOpaque())
         do {
@@ -90,7 +92,9 @@ final class PostgresLink: @unchecked Sendable {
             line = line.replacing(password, with: "(redacted)")
         }
         // libpq gives no SQLSTATE here. What must be fixed by someone is recognized by its words in the C locale.
-        let isRefusal = ["authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry"].contains { full.contains($0) }
+        let isRefusal = ["authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry"].contains {
+            full.contains($0)
+        }
         let isFull = ["too many clients", "too many connections", "connection slots are reserved"].contains { full.contains($0) }
         return PostgresFailure(state: isRefusal ? "28000" : isFull ? "53300" : "", message: line, isConnectionLost: !isRefusal)
     }
@@ -247,7 +251,9 @@ final class PostgresLink: @unchecked Sendable {
 
     private func check(_ result: OpaquePointer?, _ read: (OpaquePointer) -> Void) throws {
         defer { PQclear(result) }
-        if let result, [PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY].contains(PQresultStatus(result)) { return read(result) }
+        if let result, [PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY].contains(PQresultStatus(result)) {
+            return read(result)
+        }
         let failure = PostgresFailure(result: result, connection: connection)
         // A connection to what is not a primary any more, or whose prepared statements are gone, is of no use.
         if failure.isConnectionLost || ["25006", "26000", "0A000"].contains(failure.state) { isBroken = true }

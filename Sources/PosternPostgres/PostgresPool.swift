@@ -7,10 +7,11 @@ import PosternStore
 /// Hands out connections one thread at a time. A connection that broke is replaced; one that was idle for long is looked at
 /// before it is used, so that a restart of the server is not noticed by anyone who comes next.
 ///
-/// A connection that cannot be made is not a failure while there are others: anyone who needs one waits until one comes back, and a thread goes on
-/// trying. Some may be set apart for those who go first.
+/// A connection that cannot be made is not a failure while there are others: anyone who needs one waits until one comes back, and
+/// a thread goes on trying. Some may be set apart for those who go first.
 final class PostgresPool: @unchecked Sendable {
-    /// Who asks for a connection: those who go first (decisions), others (mail, services), and requests over HTTP, which come in any number.
+    /// Who asks for a connection: those who go first (decisions), others (mail, services), and requests over HTTP, which come in
+    /// any number.
     private enum Claim: Int { case first, other, request }
 
     /// Connections that requests leave to mail.
@@ -144,14 +145,17 @@ final class PostgresPool: @unchecked Sendable {
 
     // MARK: Growing
 
-    /// Makes connections in the background, while someone waits for one, or those that are set apart are not there. Under the lock.
+    /// Makes connections in the background, while someone waits for one, or those that are set apart are not there. Under the
+    /// lock.
     private func grow() {
         guard !isGrowing, isWanting else { return }
         isGrowing = true
         SystemThread.detach { [self] in work() }
     }
 
-    private var isWanting: Bool { !isClosed && open + opening < limit && (waiting > 0 || (reserved > 0 && open + opening < reserved + 1)) }
+    private var isWanting: Bool {
+        !isClosed && open + opening < limit && (waiting > 0 || (reserved > 0 && open + opening < reserved + 1))
+    }
 
     private func work() {
         var pause = Self.pauses.first

@@ -4,8 +4,8 @@ import PosternStore
 
 /// How a change takes part in PostgreSQL's queue for the table that every one of ours locks first.
 ///
-/// LOCK TABLE takes no snapshot: a change that waited for its turn sees all that those before it did, so that it cannot lose against
-/// them. An advisory lock would be asked for with SELECT, whose snapshot would be from before the wait.
+/// LOCK TABLE takes no snapshot: a change that waited for its turn sees all that those before it did, so that it cannot lose
+/// against them. An advisory lock would be asked for with SELECT, whose snapshot would be from before the wait.
 enum Turn {
     /// Beside all others.
     case beside
@@ -17,9 +17,11 @@ enum Turn {
     /// The first table that a store gets.
     static let table = "schema_migrations"
 
-    /// Milliseconds to wait for a turn alone. Others wait as long: where a host hangs in the middle of a change it is not to be had.
+    /// Milliseconds to wait for a turn alone. Others wait as long: where a host hangs in the middle of a change it is not to be
+    /// had.
     private static let aloneMilliseconds = 500
-    /// Milliseconds that a change with a turn alone may be idle, as when its host hangs, before the server ends it: all others wait for it.
+    /// Milliseconds that a change with a turn alone may be idle, as when its host hangs, before the server ends it: all others
+    /// wait for it.
     private static let stillMilliseconds = 2000
 
     /// What begins the transaction.

@@ -4,11 +4,11 @@ import CPrefetch
 import Glibc
 import Synchronization
 
-/// The pages of a database file as memory that is shared with the system's cache: reading one is no system call and no copy. SQLite maps
-/// for itself too, but each connection again, and of a file no more than 2 GB as Debian builds it.
+/// The pages of a database file as memory that is shared with the system's cache: reading one is no system call and no copy.
+/// SQLite maps for itself too, but each connection again, and of a file no more than 2 GB as Debian builds it.
 ///
-/// What is mapped reaches beyond the end of the file, so that nothing moves when it grows; no one is given what is not there yet. The
-/// file is one that changes in place: what another connection or process writes is seen at once, as in a read(2).
+/// What is mapped reaches beyond the end of the file, so that nothing moves when it grows; no one is given what is not there yet.
+/// The file is one that changes in place: what another connection or process writes is seen at once, as in a read(2).
 final class MappedFile: Sendable {
     /// Address space taken for a file, octets; it costs nothing until pages are touched. What is beyond is read by SQLite itself.
     static let reach = 1 << 38
@@ -52,8 +52,8 @@ final class MappedFile: Sendable {
         }
     }
 
-    /// The last one to give it back unmaps. That closes a descriptor of the file, and by POSIX all locks of the process on the file end
-    /// with it: so only after SQLite has closed its own, and under the lock under which others begin.
+    /// The last one to give it back unmaps. That closes a descriptor of the file, and by POSIX all locks of the process on the
+    /// file end with it: so only after SQLite has closed its own, and under the lock under which others begin.
     func release() {
         Self.files.withLock { files in
             files[identity]?.users -= 1
@@ -88,8 +88,8 @@ final class MappedFile: Sendable {
         let end = Int(offset) + Int(count)
         guard end <= size.load(ordering: .acquiring) || end <= look() else { return nil }
         let octets = UnsafeMutableRawPointer(bitPattern: start + UInt(offset))
-        // A page of a large file is in no cache, and not even its place is. SQLite looks at its head and into the list of its rows next,
-        // which is as far as this asks for at once; one after another each would be waited for.
+        // A page of a large file is in no cache, and not even its place is. SQLite looks at its head and into the list of its
+        // rows next, which is as far as this asks for at once; one after another each would be waited for.
         postern_prefetch(octets)
         return octets
     }

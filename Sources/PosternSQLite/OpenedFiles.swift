@@ -4,8 +4,9 @@ import Glibc
 import PosternStore
 import Synchronization
 
-/// The database's file with its log and the log's index, as they were opened. SQLite goes on with an open file whatever becomes of its
-/// name: where the file was moved away, or another one was put in its place, all that is written goes to a file that no one opens again.
+/// The database's file with its log and the log's index, as they were opened. SQLite goes on with an open file whatever becomes
+/// of its name: where the file was moved away, or another one was put in its place, all that is written goes to a file that no
+/// one opens again.
 final class OpenedFiles: Sendable {
     private struct Identity: Equatable, Sendable {
         let device: UInt
@@ -36,8 +37,8 @@ final class OpenedFiles: Sendable {
         files = ["", "-wal", "-shm"].compactMap { suffix in Identity(path + suffix).map { (path + suffix, $0) } }
     }
 
-    /// Looks. Throws `TemporaryStoreError` (`unreachable`) where one of the files is not in its place. Should it be put back, all is well again:
-    /// what was written meanwhile is in it.
+    /// Looks. Throws `TemporaryStoreError` (`unreachable`) where one of the files is not in its place. Should it be put back, all
+    /// is well again: what was written meanwhile is in it.
     func requireInPlace() throws {
         for file in files where Identity(file.path) != file.identity {
             isMissed.store(true, ordering: .relaxed)
@@ -54,6 +55,7 @@ final class OpenedFiles: Sendable {
     private static func missed(_ path: String) -> TemporaryStoreError {
         TemporaryStoreError(
             .unreachable,
-            "\(path) was moved, removed or replaced while it was open: put it back, or restart postern serve to use what is there now")
+            "\(path) was moved, removed or replaced while it was open: put it back, or restart postern serve to use what is there now"
+        )
     }
 }

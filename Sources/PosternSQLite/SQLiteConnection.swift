@@ -4,8 +4,8 @@ import GRDB
 import GRDBSQLite
 import PosternStore
 
-/// Statements are prepared once per connection and text, by GRDB; they are bound and read here, by SQLite's own functions, as that is
-/// what the path of mail does most. SQLite knows `?1` as it is.
+/// Statements are prepared once per connection and text, by GRDB; they are bound and read here, by SQLite's own functions, as
+/// that is what the path of mail does most. SQLite knows `?1` as it is.
 struct SQLiteConnection: DatabaseConnection {
     let database: GRDB.Database
 

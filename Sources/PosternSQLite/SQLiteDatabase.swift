@@ -11,20 +11,20 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// How long to wait for another process's write before `TemporaryStoreError.busy`. Below Postfix's timeout with a
     /// filter (30 s), and far above what any of our transactions takes.
     package static let busyTimeoutSeconds = 5.0
-    /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; a few more than there are processors, as
-    /// a thread may be interrupted while it has one. Each has its own page cache.
+    /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; a few more than there are
+    /// processors, as a thread may be interrupted while it has one. Each has its own page cache.
     package static let readers = 16
 
-    /// Asks SQLite for pages without a copy, which our file system gives it of the whole file (`MappedFileSystem`): a decision's history
-    /// is on fifteen pages of a large database, and copying them took as long as all else. SQLite's own upper limit, for where the file
-    /// cannot be mapped by us; what is beyond is then copied.
+    /// Asks SQLite for pages without a copy, which our file system gives it of the whole file (`MappedFileSystem`): a decision's
+    /// history is on fifteen pages of a large database, and copying them took as long as all else. SQLite's own upper limit, for
+    /// where the file cannot be mapped by us; what is beyond is then copied.
     package static let mappedOctets = 0x7fff_0000
 
     /// Page cache of a connection at most, KiB. Only what is copied comes into it: pages of the log, and those being changed.
     package static let cacheKibibytes = 2_000
 
-    /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the log of decisions and counters
-    /// write again and again are then moved, and synced, once for many commits.
+    /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the log of decisions and
+    /// counters write again and again are then moved, and synced, once for many commits.
     package static let checkpointPages = 4000
 
     /// The one connection that writes, and those of backups.
@@ -53,7 +53,9 @@ package final class SQLiteDatabase: PosternStore.Database {
         if creating {
             // Made before SQLite sees it: its WAL and shared memory then have the same mode.
             do { Glibc.close(try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR)) } catch {
-                guard error.code == EEXIST else { throw TemporaryStoreError(.inputOutput, "the database cannot be created: \(error)") }
+                guard error.code == EEXIST else {
+                    throw TemporaryStoreError(.inputOutput, "the database cannot be created: \(error)")
+                }
             }
         }
         let path = try Self.followed(path)
@@ -95,7 +97,9 @@ package final class SQLiteDatabase: PosternStore.Database {
     }
 
     private static func followed(_ path: String) throws -> String {
-        do { return try OwnedFile.resolve(path) } catch { throw TemporaryStoreError(.unreachable, "the database is not opened: \(error)") }
+        do { return try OwnedFile.resolve(path) } catch {
+            throw TemporaryStoreError(.unreachable, "the database is not opened: \(error)")
+        }
     }
 
     package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
@@ -134,7 +138,8 @@ package final class SQLiteDatabase: PosternStore.Database {
         try write(durability, timeout: nil, body)
     }
 
-    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
+    {
         let deadline = ContinuousClock.now + (timeout ?? busyTimeout)
         return try turn.run(by: deadline) {
             try files.requireInPlace()
@@ -151,7 +156,8 @@ package final class SQLiteDatabase: PosternStore.Database {
         try pool.writeWithoutTransaction { database in
             // What is left of the time is for other processes.
             let left = max(.zero, deadline - .now).components
-            sqlite3_busy_timeout(database.sqliteConnection, Int32(clamping: left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000))
+            sqlite3_busy_timeout(
+                database.sqliteConnection, Int32(clamping: left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000))
             // In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints: a crash of the process loses
             // nothing either way, a power failure the last commits. Set here, as it has no effect inside a transaction.
             if writer.durability != durability {
@@ -180,14 +186,17 @@ package final class SQLiteDatabase: PosternStore.Database {
     /// A file beside the database, locked with flock(2): the kernel lets go of it when the process ends.
     package func lock(_ name: String) throws -> (any DatabaseLock)? { try SQLiteLock(path: "\(pool.path)-lock-\(name)") }
 
-    /// A shared lock on a file whose name does not begin with the database's: it stays when the database's files are moved away together.
+    /// A shared lock on a file whose name does not begin with the database's: it stays when the database's files are moved away
+    /// together.
     package func holdForService() throws -> (any DatabaseLock)? {
         if let lock = try SQLiteLock(path: Self.servicePath(pool.path), isShared: true) { return lock }
         throw TemporaryStoreError(.busy, "postern restore is replacing the database")
     }
 
     /// The same for who puts a database there: as long as it is held no service begins. Nil where one serves.
-    package static func holdForRestore(_ path: String) throws -> (any DatabaseLock)? { try SQLiteLock(path: servicePath(followed(path))) }
+    package static func holdForRestore(_ path: String) throws -> (any DatabaseLock)? {
+        try SQLiteLock(path: servicePath(followed(path)))
+    }
 
     private static func servicePath(_ path: String) -> String {
         let name = path.split(separator: "/").last ?? "postern"

@@ -5,8 +5,8 @@ import GRDB
 import PosternStore
 import Synchronization
 
-/// Read-only connections to one file, opened as they are needed. GRDB's own pool asks three queues and a semaphore for each read, which
-/// on the path of mail took longer than the read.
+/// Read-only connections to one file, opened as they are needed. GRDB's own pool asks three queues and a semaphore for each read,
+/// which on the path of mail took longer than the read.
 final class SQLiteReaders: Sendable {
     fileprivate struct State: Sendable {
         /// The one that was used last is handed out first: what it has cached is the freshest.

@@ -4,8 +4,8 @@ import Concurrency
 import PosternStore
 import Synchronization
 
-/// Whose turn it is to write. Those who wait are served in their order, mail and decisions before requests over HTTP, which come in any
-/// number; each gives up by itself when its time is over, however many are ahead of it, and whatever another process does.
+/// Whose turn it is to write. Those who wait are served in their order, mail and decisions before requests over HTTP, which come
+/// in any number; each gives up by itself when its time is over, however many are ahead of it, and whatever another process does.
 final class WriterTurn: Sendable {
     private struct State {
         var isTaken = false
@@ -18,7 +18,8 @@ final class WriterTurn: Sendable {
     private let burst: Duration
     private let state = Mutex(State())
 
-    /// - Parameter burst: how long those beyond `WriteQueue.sharedThreads` wait: quick changes pass, and who reads waits no longer than this.
+    /// - Parameter burst: how long those beyond `WriteQueue.sharedThreads` wait: quick changes pass, and who reads waits no
+    ///   longer than this.
     init(burst: Duration = .milliseconds(250)) { self.burst = burst }
 
     /// How many wait.

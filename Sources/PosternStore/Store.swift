@@ -66,7 +66,8 @@ package struct Store: Sendable {
         addressLength: Int = 10
     ) {
         self.init(
-            database: database, keys: KeyHolder(keys), relayDomains: relayDomains, providers: providers, addressLength: addressLength)
+            database: database, keys: KeyHolder(keys), relayDomains: relayDomains, providers: providers,
+            addressLength: addressLength)
     }
 
     /// The same with keys that may change, and that others share.

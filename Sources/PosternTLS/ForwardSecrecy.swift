@@ -3,8 +3,8 @@
 import NIOSSL
 
 extension TLSConfiguration {
-    /// TLS 1.3, and of TLS 1.2 what is forward secret and authenticated as a whole (RFC 9325 section 4.2): no key exchange by static RSA,
-    /// no CBC. A peer that has nothing of these does not get through the handshake.
+    /// TLS 1.3, and of TLS 1.2 what is forward secret and authenticated as a whole (RFC 9325 section 4.2): no key exchange by
+    /// static RSA, no CBC. A peer that has nothing of these does not get through the handshake.
     package mutating func requireForwardSecrecy() {
         minimumTLSVersion = .tlsv12
         cipherSuiteValues = [

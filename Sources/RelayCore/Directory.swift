@@ -161,20 +161,22 @@ package protocol RelayDirectory: Sendable {
     /// The sources, of whatever team, that this address is in. A domain and its parents are few: one look-up each at most.
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource]
 
-    /// The address stored under a token; the caller checks that it is the one that the token was made for. That of a reverse address is
-    /// kept for another year.
+    /// The address stored under a token; the caller checks that it is the one that the token was made for. That of a reverse
+    /// address is kept for another year.
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec?
 
-    /// Stores the addresses of tokens, each once, all in one step. Those of reverse addresses are kept for a year from the last mail that
-    /// met them.
-    /// - Parameter newPerDay: reverse addresses that may be stored for the account on this day, those of earlier messages included.
+    /// Stores the addresses of tokens, each once, all in one step. Those of reverse addresses are kept for a year from the last
+    /// mail that met them.
+    /// - Parameter newPerDay: reverse addresses that may be stored for the account on this day, those of earlier messages
+    ///   included.
     /// - Returns: false where there would be more: then nothing was stored.
     func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
 
     /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
     func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
-    /// Counts addresses of others in the text of a forward where that does not pass the limit; false, and nothing counted, where it would.
+    /// Counts addresses of others in the text of a forward where that does not pass the limit; false, and nothing counted, where
+    /// it would.
     func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
     /// Gives back what `reserve` counted, for a message that was not taken after all. Where that fails, one place is lost.
@@ -186,16 +188,16 @@ package protocol RelayDirectory: Sendable {
     /// Whether a copy with this mark was handed over and is remembered.
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool
 
-    /// Notes all copies that are about to be handed over, in one step and durably, until then (seconds since 1970): where that cannot be
-    /// written, none is begun.
+    /// Notes all copies that are about to be handed over, in one step and durably, until then (seconds since 1970): where that
+    /// cannot be written, none is begun.
     func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure)
 
-    /// Remembers that a copy was handed over, until then. At once, so that the death of this process loses none; what the machine loses
-    /// with its power comes twice.
+    /// Remembers that a copy was handed over, until then. At once, so that the death of this process loses none; what the machine
+    /// loses with its power comes twice.
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure)
 
-    /// Remembers marks of what a team wrote, until then (seconds since 1970). May be written later, off the path of the mail, so that the
-    /// time of the answer reveals nothing about it; `remembered` knows them at once.
+    /// Remembers marks of what a team wrote, until then (seconds since 1970). May be written later, off the path of the mail, so
+    /// that the time of the answer reveals nothing about it; `remembered` knows them at once.
     func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64)
 
     /// Which of these marks are remembered.
@@ -205,9 +207,11 @@ package protocol RelayDirectory: Sendable {
     /// - Parameter correspondent: a keyed hash, so that nothing says who wrote to whom.
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
 
-    /// Records a permanent failure of the inbox that this account leads to: once for each return path, as `inboxBounced` of that day.
-    /// In the same step forwarding to the inbox is suspended where the rate is passed.
-    func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord
+    /// Records a permanent failure of the inbox that this account leads to: once for each return path, as `inboxBounced` of that
+    /// day. In the same step forwarding to the inbox is suspended where the rate is passed.
+    func recordFailure(
+        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
+    ) throws(DirectoryFailure) -> FailureRecord
 
     /// Takes the inbox of a verification as confirmed, where its proved author is the mailbox that was written to.
     /// - Returns: false where nothing is under way under this token, or the author is someone else.

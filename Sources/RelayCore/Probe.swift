@@ -12,7 +12,8 @@ package struct ProbeIdentity: Sendable {
     package static let fieldName = "X-Postern-Probe"
     /// Seconds for which a proof is good: a queue run or two.
     package static let lifetime: Int64 = 900
-    /// A domain that no one can have (RFC 2606): anyone who is proved by the probe's field is proved for this one, and for no other.
+    /// A domain that no one can have (RFC 2606): anyone who is proved by the probe's field is proved for this one, and for no
+    /// other.
     package static let userDomain = "user.postern-doctor.invalid"
     private static let macDigits = 26
     /// The highest number there is; accounts of a store count from 1.
@@ -27,7 +28,8 @@ package struct ProbeIdentity: Sendable {
         self.domain = domain.lowercased()
     }
 
-    /// Stands for the team: author and envelope sender of a forward, correspondent of a reply. Only mail of the probe leads to it.
+    /// Stands for the team: author and envelope sender of a forward, correspondent of a reply. Only mail of the probe leads to
+    /// it.
     package var team: AddrSpec { AddrSpec(localPart: "postern-doctor-team", domain: domain) }
     /// Where the probe's forwards go. At the relay domain, so that Postfix sends it to the parking place and nowhere else.
     package var inbox: AddrSpec { AddrSpec(localPart: "postern-doctor-inbox", domain: domain) }
@@ -35,7 +37,9 @@ package struct ProbeIdentity: Sendable {
     package var author: AddrSpec { AddrSpec(localPart: "probe-user", domain: Self.userDomain) }
 
     /// The relay address of this hour: 80 bits that only the keys give.
-    package func relayAddress(now: Int64) -> AddrSpec { AddrSpec(localPart: localPart(hour: now / 3600, key: keys.activeKey), domain: domain) }
+    package func relayAddress(now: Int64) -> AddrSpec {
+        AddrSpec(localPart: localPart(hour: now / 3600, key: keys.activeKey), domain: domain)
+    }
 
     /// Whether this is the relay address of this hour or the last one.
     package func isRelayAddress(_ localPart: String, domain: String, now: Int64) -> Bool {
@@ -43,7 +47,9 @@ package struct ProbeIdentity: Sendable {
         let hour = now / 3600
         return keys.ids.contains { id in
             guard let key = keys.key(id) else { return false }
-            return [hour, hour - 1].contains { constantTimeEqual(Array(self.localPart(hour: $0, key: key).utf8), Array(localPart.utf8)) }
+            return [hour, hour - 1].contains {
+                constantTimeEqual(Array(self.localPart(hour: $0, key: key).utf8), Array(localPart.utf8))
+            }
         }
     }
 
@@ -55,14 +61,16 @@ package struct ProbeIdentity: Sendable {
     /// The field that proves a message to be the probe's.
     package func proof(now: Int64) -> HeaderField {
         let end = "\(now + Self.lifetime)"
-        return HeaderField(Self.fieldName, "\(end) " + String(decoding: [keys.activeID] + Self.mac(end, key: keys.activeKey), as: UTF8.self))
+        return HeaderField(
+            Self.fieldName, "\(end) " + String(decoding: [keys.activeID] + Self.mac(end, key: keys.activeKey), as: UTF8.self))
     }
 
     package func isProved(_ header: HeaderSection, now: Int64) -> Bool {
         var fields = header.fields.lazy.filter { $0.isNamed(Self.fieldName) }.makeIterator()
         guard let field = fields.next(), fields.next() == nil else { return false }
         let words = field.rawValue.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
-        guard words.count == 2, let end = Int64(String(decoding: words[0], as: UTF8.self)), end >= now, end - now <= Self.lifetime,
+        guard words.count == 2, let end = Int64(String(decoding: words[0], as: UTF8.self)), end >= now,
+            end - now <= Self.lifetime,
             let id = words[1].first, let key = keys.key(id)
         else { return false }
         return constantTimeEqual(Self.mac("\(end)", key: key), Array(words[1].dropFirst()))
@@ -120,11 +128,15 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? true : try base.store(addresses, account: account, day: day, newPerDay: newPerDay)
     }
 
-    package func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    package func reserve(
+        _ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account ? true : try base.reserve(direction, account: account, day: day, limit: limit)
     }
 
-    package func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    package func reserve(
+        textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool {
         account == ProbeIdentity.account ? true : try base.reserve(textAddresses: count, account: account, day: day, limit: limit)
     }
 
@@ -200,7 +212,8 @@ package struct ProbingAuthenticator: SenderAuthenticator {
 
         func update(body: UnsafeRawBufferPointer) {}
         func finish() -> AuthenticationEvidence {
-            AuthenticationEvidence(spf: domains.map { SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "probe") })
+            AuthenticationEvidence(
+                spf: domains.map { SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "probe") })
         }
     }
 }

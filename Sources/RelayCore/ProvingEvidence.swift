@@ -3,7 +3,8 @@
 import MailAuth
 
 extension AuthenticationEvidence {
-    /// The findings without SPF of the HELO name, which stands for the envelope only where the sender is null (RFC 7208 section 2.4).
+    /// The findings without SPF of the HELO name, which stands for the envelope only where the sender is null (RFC 7208 section
+    /// 2.4).
     func proving(_ client: SMTPClientIdentity) -> AuthenticationEvidence {
         guard !client.mailFrom.isEmpty else { return self }
         var evidence = self
@@ -11,8 +12,8 @@ extension AuthenticationEvidence {
         return evidence
     }
 
-    /// What the envelope alone proves, by SPF: all who repeat client and sender prove as much, before they have sent a header. Nil where
-    /// that is nothing, as for the null sender.
+    /// What the envelope alone proves, by SPF: all who repeat client and sender prove as much, before they have sent a header.
+    /// Nil where that is nothing, as for the null sender.
     func ofEnvelope(_ client: SMTPClientIdentity) -> AuthenticationEvidence? {
         guard !client.mailFrom.isEmpty, client.address != nil else { return nil }
         var evidence = self

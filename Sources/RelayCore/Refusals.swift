@@ -19,7 +19,8 @@ extension Refusal {
         permanent(550, "5.7.1", "This address takes delivery reports only", RelayReason("bad-return-path", detail))
     }
 
-    /// A reverse address for someone else at a relay domain, from mail from before such addresses were left out, or out of a text.
+    /// A reverse address for someone else at a relay domain, from mail from before such addresses were left out, or out of a
+    /// text.
     package static let anotherUsersAddress = permanent(
         550, "5.1.1", "This address stands for another user of this relay; only the team can write to them",
         RelayReason("another-users-address", "a reverse address whose correspondent is at a relay domain"))
@@ -48,11 +49,14 @@ extension Refusal {
 
     package static let forgedCopy = temporary(
         451, "4.7.0", "Only copies of messages are taken here",
-        RelayReason("forged-copy", "a session at the smtpd for copies (fan_out_smtpd) without Postern's login: a local user, or another key file"))
+        RelayReason(
+            "forged-copy",
+            "a session at the smtpd for copies (fan_out_smtpd) without Postern's login: a local user, or another key file"))
 
     package static func fanOutFailed(_ detail: String) -> Refusal {
         temporary(
-            451, "4.3.0", "Temporary trouble here with a message to several users; try again later", RelayReason("fan-out-failed", detail))
+            451, "4.3.0", "Temporary trouble here with a message to several users; try again later",
+            RelayReason("fan-out-failed", detail))
     }
 
     package static let tooManyRecipients = temporary(
@@ -65,7 +69,8 @@ extension Refusal {
         550, "5.2.1", "The owner of this address has switched forwarding off", RelayReason("forwarding-off"))
 
     package static let retired = permanent(
-        550, "5.1.6", "This address is no longer in use", RelayReason("address-retired", "no grants remain, or the address was retired"))
+        550, "5.1.6", "This address is no longer in use",
+        RelayReason("address-retired", "no grants remain, or the address was retired"))
 
     package static let inboxUnverified = temporary(
         451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
@@ -74,7 +79,8 @@ extension Refusal {
     /// Temporary: once the owner confirms the inbox again, the mail that waits arrives.
     package static let inboxSuspended = temporary(
         451, "4.2.1", "The mailbox behind this address refuses mail and has to be confirmed anew; try again later",
-        RelayReason("inbox-suspended", "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension"))
+        RelayReason(
+            "inbox-suspended", "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension"))
 
     package static func dailyLimit(_ limit: Int) -> Refusal {
         temporary(
@@ -91,7 +97,8 @@ extension Refusal {
     package static func textAddressLimit(_ limit: Int) -> Refusal {
         temporary(
             452, "4.7.1", "More than \(limit) addresses of others in the text of today's messages; try again tomorrow",
-            RelayReason("text-address-limit", "the account has reached its limit of addresses in the text of forwards for this day"))
+            RelayReason(
+                "text-address-limit", "the account has reached its limit of addresses in the text of forwards for this day"))
     }
 
     package static func tooManyTextAddresses(_ limit: Int) -> Refusal {
@@ -148,7 +155,9 @@ extension Refusal {
     // MARK: The message
 
     package static func malformedHeader(_ detail: String) -> Refusal {
-        permanent(550, "5.6.0", "The header section cannot be read safely: \(printable(detail))", RelayReason("malformed-header", detail))
+        permanent(
+            550, "5.6.0", "The header section cannot be read safely: \(printable(detail))",
+            RelayReason("malformed-header", detail))
     }
 
     package static func tooManyAddresses(_ limit: Int) -> Refusal {
@@ -159,7 +168,8 @@ extension Refusal {
 
     package static func fieldTooLong(_ name: String) -> Refusal {
         permanent(
-            552, "5.3.4", "The header field \(printable(name)) is too long once its addresses are rewritten; write to fewer people at once",
+            552, "5.3.4",
+            "The header field \(printable(name)) is too long once its addresses are rewritten; write to fewer people at once",
             RelayReason("field-too-long", printable(name)))
     }
 
@@ -190,11 +200,15 @@ extension Refusal {
 
     /// Whether the user's address is in it is not known: that would have taken more work than a message of this size may cost.
     static let tooMuchWork = permanent(
-        550, "5.7.7", "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not compressed",
-        RelayReason("too-much-work", "compressed data, or data encoded again and again, beyond what a message of this size may take to search"))
+        550, "5.7.7",
+        "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not compressed",
+        RelayReason(
+            "too-much-work",
+            "compressed data, or data encoded again and again, beyond what a message of this size may take to search"))
 
     package static let encryptedReply = permanent(
-        550, "5.7.4", "This message is encrypted: it names you by your key, and cannot be checked for your address; send it unencrypted",
+        550, "5.7.4",
+        "This message is encrypted: it names you by your key, and cannot be checked for your address; send it unencrypted",
         RelayReason("encrypted-reply", "reply_encrypted is refuse"))
 
     /// Parameters as of `unrewritable`.
@@ -205,7 +219,8 @@ extension Refusal {
             RelayReason("signed-reply", detail))
     }
 
-    /// The leak check found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an incident.
+    /// The leak check found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an
+    /// incident.
     package static func leakIncident(place: String) -> Refusal {
         .permanent(PermanentRefusal(copying: unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place)))
     }
@@ -216,10 +231,14 @@ extension Refusal {
         RelayReason("forward-memory", "there was no room to hold a forward that has to be rewritten"))
 
     package static let replyMemory = temporary(
-        452, "4.3.1", "Too much mail at once; try again later", RelayReason("reply-memory", "held bodies of replies are at their limit"))
+        452, "4.3.1", "Too much mail at once; try again later",
+        RelayReason("reply-memory", "held bodies of replies are at their limit"))
 
     /// SMTP text is printable ASCII; anything else, and what another party could have planted, becomes `?`. At most 120 octets.
     private static func printable(_ text: String) -> String {
-        String(decoding: text.utf8.prefix(120).map { (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "%") ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+        String(
+            decoding: text.utf8.prefix(120).map {
+                (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "%") ? $0 : UInt8(ascii: "?")
+            }, as: UTF8.self)
     }
 }

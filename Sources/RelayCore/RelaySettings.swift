@@ -29,7 +29,8 @@ package struct RelaySettings: Sendable {
     package init(
         relayDomains: [String], authservID: String, operatorAddress: AddrSpec? = nil, localRecipients: [String: AddrSpec] = [:],
         providers: ProviderRules = .standard, limits: RelayLimits = RelayLimits(), returnPathDays: UInt64 = 14,
-        unrewritableReply: ReplyChoice = .refuse, encryptedReply: ReplyChoice = .refuse, suspension: SuspensionRate? = SuspensionRate()
+        unrewritableReply: ReplyChoice = .refuse, encryptedReply: ReplyChoice = .refuse,
+        suspension: SuspensionRate? = SuspensionRate()
     ) {
         self.relayDomains = relayDomains.map { $0.lowercased() }
         self.authservID = authservID
@@ -45,13 +46,15 @@ package struct RelaySettings: Sendable {
 
     package func isRelayDomain(_ domain: String) -> Bool { relayDomains.contains(domain.lowercased()) }
 
-    /// The operator's own mailbox for a local part (lower case) at a relay domain: nil where it is none, `.some(nil)` where no address is set.
+    /// The operator's own mailbox for a local part (lower case) at a relay domain: nil where it is none, `.some(nil)` where no
+    /// address is set.
     package func operatorMailbox(_ localPart: String) -> AddrSpec?? {
         if let target = localRecipients[localPart] { return .some(target) }
         return localPart == "postmaster" || localPart == "abuse" ? .some(operatorAddress) : nil
     }
 
-    /// Where mail to a correspondent is delivered: of the operator's mailboxes at a relay domain, which end nowhere else, their target.
+    /// Where mail to a correspondent is delivered: of the operator's mailboxes at a relay domain, which end nowhere else, their
+    /// target.
     package func delivery(_ address: AddrSpec) -> AddrSpec {
         guard isRelayDomain(address.domain), let target = operatorMailbox(address.localPart.lowercased()) else { return address }
         return target ?? address
@@ -85,8 +88,8 @@ package struct RelayLimits: Sendable, Hashable {
     package var messagesPerDay = 100
     /// Octets of a whole message; beyond: `552 5.3.4`.
     package var messageSize = 40_000_000
-    /// Octets of one header field. Postfix cuts what it shows a filter at 60,000, name included, so a field of nearly that size may be
-    /// a cut one; from here on: `550 5.6.0`.
+    /// Octets of one header field. Postfix cuts what it shows a filter at 60,000, name included, so a field of nearly that size
+    /// may be a cut one; from here on: `550 5.6.0`.
     package var headerFieldSize = 59_900
     /// Header fields of a message; beyond: `550 5.6.0`.
     package var headerFields = 1_000
@@ -96,18 +99,20 @@ package struct RelayLimits: Sendable, Hashable {
     package var hops = 50
     /// Recipients of one account in one transaction; beyond: `452 4.5.3`.
     package var recipients = 100
-    /// Addresses of one forward that must be stored, as they do not fit a reverse address; beyond: `554 5.5.3`. Lists of people run to
-    /// some dozens, and of their addresses few are long.
+    /// Addresses of one forward that must be stored, as they do not fit a reverse address; beyond: `554 5.5.3`. Lists of people
+    /// run to some dozens, and of their addresses few are long.
     package var storedAddresses = 200
-    /// Such addresses that are new on one day for one account; beyond: `452 4.7.1`. Newsletters bring one or two with each message.
+    /// Such addresses that are new on one day for one account; beyond: `452 4.7.1`. Newsletters bring one or two with each
+    /// message.
     package var storedAddressesPerDay = 2_000
-    /// Different addresses, neither the team's nor the relay's, that the text of forwards to one account may show on one day; beyond:
-    /// `452 4.7.1`, and `550 5.7.1` for one message that has more. A list of them is how a team would try out guesses of an inbox.
+    /// Different addresses, neither the team's nor the relay's, that the text of forwards to one account may show on one day;
+    /// beyond: `452 4.7.1`, and `550 5.7.1` for one message that has more. A list of them is how a team would try out guesses of
+    /// an inbox.
     package var textAddressesPerDay = 1_000
     /// A message with so many of them, or fewer, is not counted: nearly all mail is such, and the limit of messages bounds it.
     package static let fewTextAddresses = 10
-    /// Octets of a header field as it leaves, name included; beyond: `552 5.3.4`. A milter's command to Postfix holds 65,535, and rewriting
-    /// makes addresses longer.
+    /// Octets of a header field as it leaves, name included; beyond: `552 5.3.4`. A milter's command to Postfix holds 65,535, and
+    /// rewriting makes addresses longer.
     package var rewrittenFieldSize = 65_500
 
     package init() {}

@@ -1,4 +1,5 @@
-// Replies on the wire (RFC 5321 section 4.2, RFC 3463) and the refusals that carry them. Permanent and temporary are different types.
+// Replies on the wire (RFC 5321 section 4.2, RFC 3463) and the refusals that carry them. Permanent and temporary are different
+// types.
 
 /// One SMTP reply as the other side sees it.
 package struct SMTPReply: Sendable, Hashable {

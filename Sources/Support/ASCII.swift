@@ -1,6 +1,7 @@
 // ASCII letters, digits and case, octet by octet.
 //
-// These are asked of every octet of a message. They are `@inlinable`, so that the loops of other modules hold them and call nothing.
+// These are asked of every octet of a message. They are `@inlinable`, so that the loops of other modules hold them and call
+// nothing.
 
 extension UInt8 {
     /// ASCII A–Z, a–z.

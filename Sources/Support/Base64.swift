@@ -1,4 +1,5 @@
-// base64 (RFC 4648 section 4) and base64url (section 5). How MIME reads it, which forgives, is in InternetMessage (`Base64+MIME.swift`).
+// base64 (RFC 4648 section 4) and base64url (section 5). How MIME reads it, which forgives, is in InternetMessage
+// (`Base64+MIME.swift`).
 
 package enum Base64 {
     /// A–Z, a–z, 0–9, `+` and `/`.
@@ -9,7 +10,8 @@ package enum Base64 {
 
     /// Encodes octets without line breaks, with padding.
     package static func encodeUnbroken(_ bytes: some Collection<UInt8>) -> [UInt8] {
-        bytes.withContiguousStorageIfAvailable(encodeUnbroken(octets:)) ?? Array(bytes).withUnsafeBufferPointer(encodeUnbroken(octets:))
+        bytes.withContiguousStorageIfAvailable(encodeUnbroken(octets:))
+            ?? Array(bytes).withUnsafeBufferPointer(encodeUnbroken(octets:))
     }
 
     private static func encodeUnbroken(octets bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {

@@ -1,8 +1,8 @@
 // Domain names as the DNS knows them: ASCII, bounded, compared without regard to case (RFC 1035, RFC 4343).
 
 extension DomainName {
-    /// Octets in a name that the DNS can be asked for, without the trailing dot (RFC 1035 section 2.3.4: 255 octets on the wire). A mail
-    /// address may hold a name of two more (`maximumLength`), which then has no records.
+    /// Octets in a name that the DNS can be asked for, without the trailing dot (RFC 1035 section 2.3.4: 255 octets on the wire).
+    /// A mail address may hold a name of two more (`maximumLength`), which then has no records.
     package static let maximumQueryLength = 253
 
     /// The name in lower case without its trailing dot, where the DNS can be asked for it: labels of 1 to 63 octets of printable
@@ -40,7 +40,8 @@ extension DomainName {
     package static func mailDomain(_ name: String) -> String? {
         guard let name = queryable(name), name.utf8.contains(UInt8(ascii: ".")) else { return nil }
         let isPlain = name.utf8.allSatisfy { octet in
-            octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") || octet == UInt8(ascii: ".")
+            octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_")
+                || octet == UInt8(ascii: ".")
         }
         return isPlain ? name : nil
     }

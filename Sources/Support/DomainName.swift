@@ -13,8 +13,8 @@ package enum DomainName {
     /// Octets in a domain name of a mail address, without its final dot (RFC 5321 section 4.5.3.1.2).
     package static let maximumLength = 255
 
-    /// The name in lower-case A-labels, without a final dot; nil where it is not a valid domain name of letters, digits, hyphens and
-    /// underscores.
+    /// The name in lower-case A-labels, without a final dot; nil where it is not a valid domain name of letters, digits, hyphens
+    /// and underscores.
     ///
     /// Domain literals are refused. A-labels are decoded and must be the encoding of what they decode to.
     package static func toASCII(_ domain: String) -> String? {
@@ -48,8 +48,8 @@ package enum DomainName {
 
     private enum Letters { case lower, mixed, other }
 
-    /// Whether a name needs nothing done but its letters folded: labels of letters, digits, hyphens within and underscores, none of
-    /// them with its own meaning. Nearly every name is such a one.
+    /// Whether a name needs nothing done but its letters folded: labels of letters, digits, hyphens within and underscores, none
+    /// of them with its own meaning. Nearly every name is such a one.
     private static func letters(_ name: UnsafeBufferPointer<UInt8>) -> Letters {
         guard name.count <= maximumLength else { return .other }
         var result = Letters.lower
@@ -57,11 +57,14 @@ package enum DomainName {
         for index in 0...name.count {
             guard index == name.count || name[index] == UInt8(ascii: ".") else {
                 let octet = name[index]
-                guard octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else { return .other }
+                guard octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else {
+                    return .other
+                }
                 if octet.asciiLowercased != octet { result = .mixed }
                 continue
             }
-            guard index > start, index - start <= maximumLabelLength, name[start] != UInt8(ascii: "-"), name[index - 1] != UInt8(ascii: "-"),
+            guard index > start, index - start <= maximumLabelLength, name[start] != UInt8(ascii: "-"),
+                name[index - 1] != UInt8(ascii: "-"),
                 index - start < 4 || name[start + 2] != UInt8(ascii: "-") || name[start + 3] != UInt8(ascii: "-")
             else { return .other }
             start = index + 1

@@ -1,7 +1,9 @@
 // Days and times of UTC, without a clock, a locale or a formatter.
 
 /// Division towards minus infinity; the divisor is positive.
-@inlinable package func floorDivide<Number: BinaryInteger>(_ number: Number, _ divisor: Number) -> (quotient: Number, remainder: Number) {
+@inlinable package func floorDivide<Number: BinaryInteger>(
+    _ number: Number, _ divisor: Number
+) -> (quotient: Number, remainder: Number) {
     let (quotient, remainder) = number.quotientAndRemainder(dividingBy: divisor)
     return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
 }
@@ -16,7 +18,8 @@ package struct CivilDate: Sendable, Hashable {
 
     /// - Parameter days: since 1970-01-01.
     package init(daysSince1970 days: Int64) {
-        // Howard Hinnant's algorithm: eras of 400 years, whose years are counted from March, so that the leap day is a year's last day.
+        // Howard Hinnant's algorithm: eras of 400 years, whose years are counted from March, so that the leap day is a year's
+        // last day.
         let (era, dayOfEra) = floorDivide(days + 719_468, 146_097)
         let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
         let fromMarch = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)

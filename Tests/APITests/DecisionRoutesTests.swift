@@ -23,7 +23,8 @@ import Testing
 
         func token(_ sub: String, status: Int64?, nonce: String) throws -> String {
             try issuer.mint(
-                SandboxToken(subject: sub, audience: DecisionRoutesTests.app, nonceClaim: nonce, realUserStatus: status), now: rig.now)
+                SandboxToken(subject: sub, audience: DecisionRoutesTests.app, nonceClaim: nonce, realUserStatus: status),
+                now: rig.now)
         }
 
         func signUp(_ sub: String, nonce: String, status: Int64 = 1) throws -> String {
@@ -40,7 +41,8 @@ import Testing
             let service = DecisionService(
                 store: rig.store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer),
                 log: DecisionLogBuffer(rig.store.decisions, rig.store.decisionWrites), commits: GroupCommit(rig.store.database),
-                reads: GroupRead(rig.store.database), executor: rig.pool, breaker: breaker, now: rig.clock.now, logger: rig.log.logger)
+                reads: GroupRead(rig.store.database), executor: rig.pool, breaker: breaker, now: rig.clock.now,
+                logger: rig.log.logger)
             return [
                 DecisionRoutes(
                     service: service,
@@ -65,7 +67,9 @@ import Testing
         }
         #expect(try await report(#"{"outcome":"passed","challenge":"email_code"}"#).status == 409)
         #expect(try await report(#"{"outcome":"challenge_initiated","challenge":"email_code"}"#).status == 200)
-        #expect(try await report(#"{"outcome":"passed","challenge":"email_code"}"#).json["outcomes"].items.first?["outcome"].string == "passed")
+        #expect(
+            try await report(#"{"outcome":"passed","challenge":"email_code"}"#).json["outcomes"].items.first?["outcome"].string
+                == "passed")
         #expect(try await report(#"{"outcome":"fraudulent"}"#).json["label"].string == "fraudulent")
         #expect(try await report(#"{"label":"legitimate"}"#).json["label"].string == "legitimate")
         #expect(try await report(#"{"outcome":"passed","challenge":"palm_reading"}"#).status == 422)
@@ -77,7 +81,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"event":"sign_in","client_id":"com.juice.app"}"#, 422), (#"{"event":"sign_in","client_id":"com.juice.app","sub":7}"#, 422),
+        (#"{"event":"sign_in","client_id":"com.juice.app"}"#, 422),
+        (#"{"event":"sign_in","client_id":"com.juice.app","sub":7}"#, 422),
         (#"{"event":"sign_off","client_id":"com.juice.app","sub":"a"}"#, 422), (#"{"client_id":"com.juice.app","sub":"a"}"#, 422),
         (#"{"event":"sign_in","client_id":"com.soda","sub":"a"}"#, 422),
         (#"{"event":"sign_in","client_id":"com.juice.app","sub":"a","extra":1}"#, 422),

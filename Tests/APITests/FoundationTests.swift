@@ -17,7 +17,9 @@ private struct ProbeRoutes: RouteModule {
     struct Secret: Error { let text = "jane@home.example" }
 
     func addRoutes(to routes: APIRoutes) {
-        routes.get("/v1/own", access: .team(.sourcesRead)) { _, context in try .json(["team": try context.team(scope: .sourcesRead).id]) }
+        routes.get("/v1/own", access: .team(.sourcesRead)) { _, context in
+            try .json(["team": try context.team(scope: .sourcesRead).id])
+        }
         routes.get("/v1/all", access: .operator(.usersRead)) { _, _ in .empty }
         routes.get("/v1/things/{id}", access: .open) { request, context in
             _ = try request.query(["limit"])
@@ -53,10 +55,12 @@ private struct ProbeRoutes: RouteModule {
     @Test func aKeyThatWasIssuedAMomentAgoOpens() async throws {
         let rig = try rig()
         func issue() throws -> String {
-            try rig.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIFixture.change).text.revealed
+            try rig.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIFixture.change).text
+                .revealed
         }
         #expect(try await rig.ask(.get, "/v1/own", key: try issue()).status == 200)
-        // Anyone who tries keys does not make the store busy: beyond twenty at once a new one waits for the next refresh, as long as that takes.
+        // Anyone who tries keys does not make the store busy: beyond twenty at once a new one waits for the next refresh, as long
+        // as that takes.
         for _ in 0..<20 { #expect(try await rig.ask(.get, "/v1/own", key: try APIKeyText.random().revealed).status == 401) }
         let late = try issue()
         #expect(try await rig.ask(.get, "/v1/own", key: late).status == 401)
@@ -159,7 +163,8 @@ private struct ProbeRoutes: RouteModule {
     @Test func requestIDsAreTakenWhenHarmless() async throws {
         let rig = try rig()
         func id(_ given: String) async throws -> String? {
-            try await rig.ask(.get, "/v1/things/a", headers: ["X-Request-Id": given]).headers[try #require(HTTPField.Name("X-Request-Id"))]
+            try await rig.ask(.get, "/v1/things/a", headers: ["X-Request-Id": given]).headers[
+                try #require(HTTPField.Name("X-Request-Id"))]
         }
         #expect(try await id("abc-1.2_3") == "abc-1.2_3")
         for harmful in ["jane@home.example", "a b", String(repeating: "a", count: 65), "<script>"] {
@@ -226,7 +231,8 @@ private struct ProbeRoutes: RouteModule {
         #expect(large.problem == "too-large")
         let other = try await rig.ask(.post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "text/plain"])
         #expect(other.status == 415)
-        let latin = try await rig.ask(.post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "application/json; charset=latin1"])
+        let latin = try await rig.ask(
+            .post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "application/json; charset=latin1"])
         #expect(latin.status == 415)
     }
 

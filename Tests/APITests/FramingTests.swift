@@ -27,7 +27,9 @@ import Testing
             let part = rest.prefix(Int.random(in: 1...40, using: &random))
             rest = rest.dropFirst(part.count)
             let size = String(part.count, radix: 16, uppercase: Bool.random(using: &random))
-            text += (Bool.random(using: &random) ? "0" : "") + size + (Int.random(in: 0..<4, using: &random) == 0 ? ";x=1" : "") + "\r\n"
+            text +=
+                (Bool.random(using: &random) ? "0" : "") + size + (Int.random(in: 0..<4, using: &random) == 0 ? ";x=1" : "")
+                + "\r\n"
             text += String(decoding: part, as: UTF8.self) + "\r\n"
         }
         return text + "0\r\n" + (Int.random(in: 0..<4, using: &random) == 0 ? "X-Trailer: 1\r\n" : "") + "\r\n"
@@ -55,14 +57,17 @@ import Testing
             Piece(text: head("Content-Length: \(length) 0") + body, octets: nil),
             Piece(text: head("Content-Length: 99999999999999999999999") + body, octets: nil),
             // Both, in either order: chunks are what counts (RFC 9112 section 6.1), or nothing.
-            Piece(text: head("Content-Length: \(wrong)", "Transfer-Encoding: chunked") + whole, octets: length, mayBeRefused: true),
+            Piece(
+                text: head("Content-Length: \(wrong)", "Transfer-Encoding: chunked") + whole, octets: length, mayBeRefused: true),
             Piece(text: head("Transfer-Encoding: chunked", "Content-Length: 4") + whole, octets: length, mayBeRefused: true),
             Piece(text: head("Transfer-Encoding: chunked, identity") + whole, octets: nil),
             Piece(text: head("Transfer-Encoding: xchunked") + whole, octets: nil),
             Piece(text: head("Transfer-Encoding: identity", "Content-Length: \(length)") + body, octets: nil),
             Piece(text: head("Transfer-Encoding : chunked") + whole, octets: nil),
             Piece(text: head("Transfer-Encoding: chunked", "Transfer-Encoding: identity") + whole, octets: nil),
-            Piece(text: head("X: 1", " Transfer-Encoding: chunked", "Content-Length: \(length)") + body, octets: length, mayBeRefused: true),
+            Piece(
+                text: head("X: 1", " Transfer-Encoding: chunked", "Content-Length: \(length)") + body, octets: length,
+                mayBeRefused: true),
             // Chunks that are none.
             Piece(text: head("Transfer-Encoding: chunked") + "g\r\n" + body, octets: nil),
             Piece(text: head("Transfer-Encoding: chunked") + "-1\r\n" + body, octets: nil),
@@ -71,12 +76,16 @@ import Testing
             Piece(text: head("Transfer-Encoding: chunked") + "3\r\nabcdef\r\n0\r\n\r\n", octets: nil),
             // Lines and names.
             Piece(text: "POST /echo HTTP/1.1\r\nHost: a\r\nX\0: 1\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
-            Piece(text: "POST /echo HTTP/1.1\r\nHost: a\r\nX: 1\rContent-Length: 0\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
+            Piece(
+                text: "POST /echo HTTP/1.1\r\nHost: a\r\nX: 1\rContent-Length: 0\r\nContent-Length: \(length)\r\n\r\n" + body,
+                octets: nil),
             Piece(text: "POST /echo HTTP/1.1\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
             Piece(text: "POST /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
             Piece(text: "POST /echo HTTP/9.9\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
             // Two spaces divide nothing differently: taken or refused.
-            Piece(text: "POST  /echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: length, mayBeRefused: true),
+            Piece(
+                text: "POST  /echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: length,
+                mayBeRefused: true),
         ]
         return pieces[Int.random(in: 0..<pieces.count, using: &random)]
     }
@@ -93,14 +102,18 @@ import Testing
         if pieces.allSatisfy({ $0.octets != nil && !$0.mayBeRefused }), bodies.count != pieces.count || statuses.last != 200 {
             return "a request in order was not answered"
         }
-        if readable.count < pieces.count, statuses.last == 200, statuses.count > readable.count { return "a request that is none was answered" }
+        if readable.count < pieces.count, statuses.last == 200, statuses.count > readable.count {
+            return "a request that is none was answered"
+        }
         return statuses.dropLast().allSatisfy { $0 == 200 } ? nil : "something follows a refusal"
     }
 
     /// Every case has a connection and its own generator, so that several run at a time and each can be made again by its number.
     @Test func noBodyIsTakenForARequest() async throws {
         let rig = try APIFixture { _ in [] }
-        let listener = try await Listener(rig) { $0.body = .seconds(2); $0.head = .seconds(2); $0.linger = .milliseconds(100) }
+        let listener = try await Listener(rig) {
+            $0.body = .seconds(2); $0.head = .seconds(2); $0.linger = .milliseconds(100)
+        }
         let lanes = 4
         let pool = BlockingPool(threads: lanes)
         defer { Task.detached { await pool.stop() } }

@@ -12,13 +12,19 @@ import Testing
     private final class Ended: Sendable {
         private let names = Mutex<[String]>([])
         func add(_ name: String) { names.withLock { $0.append(name) } }
-        func take() -> [String] { names.withLock { names in defer { names = [] }; return names } }
+        func take() -> [String] {
+            names.withLock { names in
+                defer { names = [] }; return names
+            }
+        }
     }
 
     private static let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
     private static func at(_ milliseconds: Int64) -> NIODeadline { start + .milliseconds(milliseconds) }
 
-    private static func open(_ connections: OpenConnections, _ text: String, at time: Int64 = 0, _ ended: Ended = Ended()) throws -> UInt64? {
+    private static func open(
+        _ connections: OpenConnections, _ text: String, at time: Int64 = 0, _ ended: Ended = Ended()
+    ) throws -> UInt64? {
         connections.open(try SocketAddress(ipAddress: text, port: 1), now: at(time)) { ended.add(text) }
     }
 
@@ -153,7 +159,8 @@ import Testing
     @Test(arguments: [false, true]) func silentConnectionsFromManyAddressesDoNotStopAQuestion(_ isEncrypted: Bool) async throws {
         let rig = try APIFixture { _ in [] }
         let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost")
-        let certificates = isEncrypted ? try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key) : nil
+        let certificates =
+            isEncrypted ? try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key) : nil
         let listener = try await Listener(rig, certificates: certificates, proxies: .none) {
             $0.handshake = .hours(1)
             $0.first = .hours(1)

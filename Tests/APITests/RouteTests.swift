@@ -32,9 +32,12 @@ import Testing
         #expect(free.json["can_write"] == .bool(true))
         #expect(free.json["account"]["messages_left_today"] == .integer(100))
         #expect(try await lookup(address.wireForm.uppercased()).json["is_known"] == .bool(true))
-        #expect(try await lookup(address.wireForm, from: "a@juice.example").json["reasons"] == .array([.string("unregistered-source")]))
+        #expect(
+            try await lookup(address.wireForm, from: "a@juice.example").json["reasons"]
+                == .array([.string("unregistered-source")]))
         _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start), APIFixture.change)
+            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start),
+            APIFixture.change)
         #expect(try await lookup(address.wireForm, from: "a@sub.juice.example").json["can_write"] == .bool(true))
         try rig.store.addresses.setForwarding(address, on: false, APIFixture.change)
         #expect(try await lookup(address.wireForm).json["reasons"] == .array([.string("forwarding-off")]))
@@ -44,10 +47,12 @@ import Testing
 
     @Test func theDailyLimitAndAnUnverifiedInboxAreReasons() async throws {
         _ = try rig.store.users.add(
-            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false, APIFixture.change)
+            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false,
+            APIFixture.change)
         let address = try rig.address(user: "new", team: "juice")
         for _ in 0..<100 {
-            _ = try rig.store.counters.reserve(account: address.account.number, kind: .forwarded, day: Day.number(rig.now), limit: 100)
+            _ = try rig.store.counters.reserve(
+                account: address.account.number, kind: .forwarded, day: Day.number(rig.now), limit: 100)
         }
         let found = try await lookup(address.address.wireForm)
         #expect(found.json["reasons"] == .array([.string("inbox-unverified"), .string("daily-limit")]))
@@ -66,13 +71,15 @@ import Testing
     @Test func refusalsAreToldToTheTeamWhoseSourceItWas() async throws {
         for team in ["juice", "soda"] {
             _ = try rig.store.sources.add(
-                team: team, try rig.store.sources.checked("\(team).example", envelopeDomain: nil, now: APIFixture.start), APIFixture.change)
+                team: team, try rig.store.sources.checked("\(team).example", envelopeDomain: nil, now: APIFixture.start),
+                APIFixture.change)
         }
         let account = try rig.address(user: "jane", team: "juice").account.number
         func refuse(_ author: String, _ reason: String, tells: Bool, at: Int64) throws {
             try rig.store.rejections.add([
                 RejectionEvent(
-                    at: at, author: try AddrSpec.typed(author), account: account, tellsOfAccount: tells, answer: "550 5.7.26", reason: reason,
+                    at: at, author: try AddrSpec.typed(author), account: account, tellsOfAccount: tells, answer: "550 5.7.26",
+                    reason: reason,
                     reference: "abcdefgh")
             ])
         }
@@ -113,20 +120,24 @@ import Testing
 
     @Test func theOperatorMakesUsersInboxesAndAddresses() async throws {
         let made = try await rig.ask(
-            .post, "/v1/users", key: boss, body: #"{"user":"jane","name":"Jane","inbox":"jane.private@home.example","is_verified":true}"#)
+            .post, "/v1/users", key: boss,
+            body: #"{"user":"jane","name":"Jane","inbox":"jane.private@home.example","is_verified":true}"#)
         #expect(made.status == 201)
         #expect(made.json["inboxes"].items.first?["hint"] == .string("j…@home.example"))
         #expect(!made.text.contains("private"))
-        #expect(try await rig.ask(.post, "/v1/users", key: boss, body: #"{"user":"jane","inbox":"x@home.example"}"#).status == 409)
+        #expect(
+            try await rig.ask(.post, "/v1/users", key: boss, body: #"{"user":"jane","inbox":"x@home.example"}"#).status == 409)
         let issued = try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"juice"}"#)
         #expect(issued.status == 201)
         #expect(try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"juice"}"#).status == 200)
         #expect(try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"nobody"}"#).status == 404)
         let address = try #require(issued.json["address"].string)
-        let off = try await rig.ask(.post, "/v1/addresses/forwarding", key: boss, body: "{\"address\":\"\(address)\",\"forwarding\":false}")
+        let off = try await rig.ask(
+            .post, "/v1/addresses/forwarding", key: boss, body: "{\"address\":\"\(address)\",\"forwarding\":false}")
         #expect(off.json["changed"] == .bool(true))
         let alias = try await rig.ask(
-            .post, "/v1/users/jane/inboxes", key: boss, body: #"{"inbox":"jane@work.example","is_verified":true,"is_reply_only":true}"#)
+            .post, "/v1/users/jane/inboxes", key: boss,
+            body: #"{"inbox":"jane@work.example","is_verified":true,"is_reply_only":true}"#)
         #expect(alias.status == 201)
         let number = try #require(alias.json["inbox"].number?.integer)
         #expect(try await rig.ask(.delete, "/v1/users/jane/inboxes/\(number)", key: boss).status == 204)
@@ -149,7 +160,8 @@ import Testing
 
     @Test func sourcesSayWhatTheirDNSLacks() async throws {
         _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start), APIFixture.change)
+            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start),
+            APIFixture.change)
         let answer = try await rig.ask(.get, "/v1/sources", key: juice)
         let item = try #require(answer.json["items"].items.first)
         #expect(item["source"] == .string("juice.example"))
@@ -163,7 +175,9 @@ import Testing
         let address = try rig.address(user: "jane", team: "juice")
         let today = Day.number(APIFixture.start)
         let counter = DailyCounter(accountNumber: address.account.number, day: today, kind: .inboxWritten, count: 3)
-        try rig.store.counters.add([counter, DailyCounter(accountNumber: address.account.number, day: today - 8, kind: .inboxWritten, count: 4)])
+        try rig.store.counters.add([
+            counter, DailyCounter(accountNumber: address.account.number, day: today - 8, kind: .inboxWritten, count: 4),
+        ])
         let text = try await rig.ask(.get, "/metrics", key: boss).text
         #expect(text.contains("\npostern_team_inboxes_written{team=\"juice\"} 3\n") && !text.contains("soda"))
     }

@@ -25,18 +25,23 @@ import Yams
         let rig = serving.rig
         let address = try rig.address(user: "jane-of-juice", team: "juice", inbox: "jane.marker@home.example")
         _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("marker-juice.example", envelopeDomain: nil, now: APIFixture.start), APIFixture.change)
+            team: "juice", try rig.store.sources.checked("marker-juice.example", envelopeDomain: nil, now: APIFixture.start),
+            APIFixture.change)
         try rig.store.rejections.add([
             RejectionEvent(
-                at: APIFixture.start, author: try AddrSpec.typed("a@marker-juice.example"), account: address.account.number, tellsOfAccount: false,
+                at: APIFixture.start, author: try AddrSpec.typed("a@marker-juice.example"), account: address.account.number,
+                tellsOfAccount: false,
                 answer: "550 5.7.26", reason: "proof-failed", reference: "markerref")
         ])
         let inbox = try #require(try rig.store.inboxes.inboxes(user: "jane-of-juice").first?.number)
         return Marks(
             words: [
-                address.address.localPart, address.account.sub, "jane-of-juice", "jane.marker", "marker-juice", "markerref", "The Juice",
+                address.address.localPart, address.account.sub, "jane-of-juice", "jane.marker", "marker-juice", "markerref",
+                "The Juice",
             ],
-            parameters: ["user": "jane-of-juice", "inbox": "\(inbox)", "sub": address.account.sub, "address": address.address.wireForm],
+            parameters: [
+                "user": "jane-of-juice", "inbox": "\(inbox)", "sub": address.account.sub, "address": address.address.wireForm,
+            ],
             address: address.address.wireForm)
     }
 
@@ -60,7 +65,9 @@ import Yams
         let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
         let expired = try rig.key("juice", expiresAt: APIFixture.start + 1)
         let revoked = try rig.key("juice")
-        for key in try rig.store.apiKeys.keys() where key.expiresAt == nil { _ = try rig.store.apiKeys.revoke(key.id, APIFixture.change) }
+        for key in try rig.store.apiKeys.keys() where key.expiresAt == nil {
+            _ = try rig.store.apiKeys.revoke(key.id, APIFixture.change)
+        }
         try rig.keys.refresh()
         rig.wait(seconds: 1)
         let routes = walked(rig.routes)
@@ -104,7 +111,9 @@ import Yams
         let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
         let soda = try rig.key("soda")
         func state() throws -> String {
-            let (accounts, addresses) = (try rig.store.accountList.accounts(team: nil, limit: 100), try rig.store.addresses.addresses())
+            let (accounts, addresses) = (
+                try rig.store.accountList.accounts(team: nil, limit: 100), try rig.store.addresses.addresses()
+            )
             return "\(accounts) \(addresses) \(try rig.store.users.all()) \(try rig.store.sources.sources(team: "juice"))"
         }
         let before = try state()
@@ -140,7 +149,9 @@ import Yams
     }
 
     @Test func noRouteTakesAnInboxInItsPath() throws {
-        for entry in try ServingFixture().rig.routes { #expect(!entry.path.contains("{email}") && !entry.path.contains("{address}")) }
+        for entry in try ServingFixture().rig.routes {
+            #expect(!entry.path.contains("{email}") && !entry.path.contains("{address}"))
+        }
     }
 }
 
@@ -202,7 +213,8 @@ struct Description {
         let content = (operation?["requestBody"] as? [String: Any])?["content"] as? [String: Any]
         let json = content?["application/json"] as? [String: Any]
         let example = json?["example"] ?? ((json?["examples"] as? [String: Any])?.values.first as? [String: Any])?["value"]
-        guard let example, let data = try? JSONSerialization.data(withJSONObject: example, options: [.sortedKeys, .withoutEscapingSlashes])
+        guard let example,
+            let data = try? JSONSerialization.data(withJSONObject: example, options: [.sortedKeys, .withoutEscapingSlashes])
         else { return nil }
         return String(decoding: data, as: UTF8.self)
     }

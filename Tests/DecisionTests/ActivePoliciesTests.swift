@@ -43,7 +43,8 @@ final class PolicyTestStore: Sendable {
     /// Activates a small policy without any check, as another version of the program might.
     @discardableResult
     func activate(
-        _ name: String, _ version: String, reach: PolicyRepository.Reach = .automatic, condition: String = "account.age_hours < 72"
+        _ name: String, _ version: String, reach: PolicyRepository.Reach = .automatic,
+        condition: String = "account.age_hours < 72"
     ) throws -> String {
         let text = """
             policy: \(name)
@@ -249,8 +250,10 @@ final class PolicyLog: Sendable {
             #expect(read == nil || read != document)
         }
         for text in [
-            "", "postern-policy-1", "postern-policy-1\n5 a\nb\n", "postern-policy-1\n-1 a\nb\n", "postern-policy-1\n9223372036854775807 a\nb\n",
-            "postern-policy-1\n1 a\nbx", "postern-policy-1\n1 a\nb\n1 a\nb\n", "postern-policy-1\nx a\nb\n", "postern-policy-1\n1 \nb\n",
+            "", "postern-policy-1", "postern-policy-1\n5 a\nb\n", "postern-policy-1\n-1 a\nb\n",
+            "postern-policy-1\n9223372036854775807 a\nb\n",
+            "postern-policy-1\n1 a\nbx", "postern-policy-1\n1 a\nb\n1 a\nb\n", "postern-policy-1\nx a\nb\n",
+            "postern-policy-1\n1 \nb\n",
         ] {
             #expect(PolicyDocument(octets: Array(text.utf8)) == nil, "\(text)")
         }

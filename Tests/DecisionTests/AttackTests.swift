@@ -83,7 +83,9 @@ import Testing
     @Test func oneLikelyRealTokenDoesNotServeTwoApps() async throws {
         let bench = try await DecisionFixture()
         let token = try bench.token("real", status: 2, nonce: "n1")
-        await expectInvalid("/identity_token") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: DecisionFixture.otherApp) }
+        await expectInvalid("/identity_token") {
+            _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: DecisionFixture.otherApp)
+        }
         await expectInvalid("/identity_token") {
             _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: DecisionFixture.foreignApp, team: bench.other)
         }
@@ -115,7 +117,8 @@ import Testing
             for _ in 0..<50 {
                 group.addTask {
                     try await bench.service.decide(
-                        DecisionRequest(event: .signUp, clientID: DecisionFixture.app, identityToken: token, nonce: "n1"), for: bench.juice
+                        DecisionRequest(event: .signUp, clientID: DecisionFixture.app, identityToken: token, nonce: "n1"),
+                        for: bench.juice
                     ).body
                 }
             }
@@ -162,7 +165,8 @@ import Testing
         for _ in 1...2 {
             let sub = try bench.user("u1")
             #expect(try await bench.signUp(sub, status: 0, isOwn: true).decision == "allow")
-            let account = try #require(try bench.store.addresses.addresses(user: "u1").first { $0.account.sub == sub }).account.number
+            let account = try #require(try bench.store.addresses.addresses(user: "u1").first { $0.account.sub == sub }).account
+                .number
             try bench.store.accounts.delete(account: account, Change(actor: "test", now: bench.clock.now))
             #expect(try await bench.ask(.signIn, sub: sub).credentialState == "not_found")
         }
@@ -222,7 +226,8 @@ import Testing
         func atB() async throws -> DecisionRecord {
             let nonce = UUID().uuidString
             let token = try bench.token(theirs, status: 1, nonce: nonce, app: DecisionFixture.foreignApp, isOwn: true)
-            let answer = try await bench.ask(.signUp, token: token, nonce: nonce, app: DecisionFixture.foreignApp, team: bench.other)
+            let answer = try await bench.ask(
+                .signUp, token: token, nonce: nonce, app: DecisionFixture.foreignApp, team: bench.other)
             return try bench.logged(answer.id)
         }
         for number in 0..<40 {

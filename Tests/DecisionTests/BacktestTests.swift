@@ -61,7 +61,8 @@ import Testing
         let decisions = try test.store.decisions.oldest(DecisionFilter(), limit: 10_000).0
         let flipped = decisions.filter { decision in
             decision.record.asked == ["inbox-velocity"]
-                && (decision.record.signals.contains("\"inbox.signups_24h\":3,") || decision.record.signals.contains("\"inbox.signups_24h\":4,"))
+                && (decision.record.signals.contains("\"inbox.signups_24h\":3,")
+                    || decision.record.signals.contains("\"inbox.signups_24h\":4,"))
         }
         #expect(total.noLongerAsked == flipped.count)
         let gone = backtest.flips.noLongerAsked
@@ -75,7 +76,8 @@ import Testing
 
     @Test func aStricterRuleNewlyAsksWhoWasAllowed() throws {
         let (test, _) = try month()
-        let stricter = try candidate(("condition: account.hours_since_seen >= 4320}", "condition: account.hours_since_seen >= 200}"))
+        let stricter = try candidate(
+            ("condition: account.hours_since_seen >= 4320}", "condition: account.hours_since_seen >= 200}"))
         let backtest = try run(stricter, test).backtest
         #expect(backtest.comparison.total.newlyAsked > 50 && backtest.comparison.total.noLongerAsked == 0)
         #expect(backtest.comparison.events[.signUp]?.differs == false)
@@ -87,12 +89,14 @@ import Testing
         let (test, _) = try month(500)
         let new = try candidate(
             ("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"),
-            ("condition: account.hours_since_seen >= 4320}", "condition: account.hours_since_seen >= 4320 || context.amount > 5}"))
+            ("condition: account.hours_since_seen >= 4320}", "condition: account.hours_since_seen >= 4320 || context.amount > 5}")
+        )
         let backtest = try run(new, test).backtest
         #expect(backtest.lackingRows == 500 && backtest.lacking == ["context.amount": 500])
         #expect(backtest.cautions[0].contains("context.amount in 500"))
         // Declared, and read by no one: no lack.
-        let unread = try candidate(("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"))
+        let unread = try candidate(
+            ("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"))
         #expect(try run(unread, test).backtest.lackingRows == 0)
     }
 
@@ -145,11 +149,14 @@ import Testing
     @Test func anOutcomeIsOpenForAnHourAndAbandonedThen() {
         func counts(_ checks: [CheckRecord], after seconds: Int64) -> OutcomeCounts {
             let record = DecisionRecord(
-                id: "rd_x", teamNumber: 1, clientID: "a", claimedEvent: "sign_in", event: "sign_in", decision: "require_verification",
+                id: "rd_x", teamNumber: 1, clientID: "a", claimedEvent: "sign_in", event: "sign_in",
+                decision: "require_verification",
                 challenges: ["email_code"], policyName: "p", policyVersion: "1", policyHash: "h", credentialState: "authorized",
                 evaluatedAt: 1_000, expiresAt: 1_300)
             var counts = OutcomeCounts()
-            counts.add(LoggedDecision(number: 1, record: record, teamID: "t", label: nil, labelledAt: nil, checks: checks), now: 1_000 + seconds)
+            counts.add(
+                LoggedDecision(number: 1, record: record, teamID: "t", label: nil, labelledAt: nil, checks: checks),
+                now: 1_000 + seconds)
             return counts
         }
         let begun = CheckRecord(challenge: "email_code", initiatedAt: 1_500, passedAt: nil, failedAt: nil)

@@ -150,7 +150,8 @@ final class DecisionFixture: Sendable {
         let (clock, uptime) = (self.clock, Holder())
         holder = uptime
         service = DecisionService(
-            store: store, policies: try policy ?? #require(Self.policy), verifier: TokenVerifier(issuers: issuers, keys: keys ?? issuers),
+            store: store, policies: try policy ?? #require(Self.policy),
+            verifier: TokenVerifier(issuers: issuers, keys: keys ?? issuers),
             log: log, commits: commits, reads: reads, executor: InlineExecutor(), interpreting: interpreting, memory: memory,
             breaker: StoreBreaker(monotonic: { uptime.value }), settings: DecisionService.Settings(ownIssuer: Self.ownIssuer),
             now: { clock.now }, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -187,7 +188,8 @@ final class DecisionFixture: Sendable {
         let change = Change(actor: "uid:0", now: clock.now)
         if (try? store.users.user(id)) == nil {
             _ = try store.users.add(
-                id: id, name: nil, inbox: InboxAddress(try AddrSpec.typed(inbox ?? "\(id)@home.example")), isVerified: true, change)
+                id: id, name: nil, inbox: InboxAddress(try AddrSpec.typed(inbox ?? "\(id)@home.example")), isVerified: true,
+                change)
         }
         return try store.addresses.issue(team: team, user: id, app: app, change).address.account.sub
     }
@@ -221,10 +223,13 @@ final class DecisionFixture: Sendable {
     }
 
     /// Signs a new subject up with a fresh token and nonce.
-    func signUp(_ subject: String, status: Int64?, isOwn: Bool = false, app: String = app, team: Requester? = nil) async throws -> Response {
+    func signUp(
+        _ subject: String, status: Int64?, isOwn: Bool = false, app: String = app, team: Requester? = nil
+    ) async throws -> Response {
         let nonce = UUID().uuidString
         return try await ask(
-            .signUp, token: token(subject, status: status, nonce: nonce, app: app, isOwn: isOwn), nonce: nonce, app: app, team: team)
+            .signUp, token: token(subject, status: status, nonce: nonce, app: app, isOwn: isOwn), nonce: nonce, app: app,
+            team: team)
     }
 
     func report(_ id: String, _ outcome: CheckOutcome, _ challenge: String, team: Requester? = nil) async throws {

@@ -53,7 +53,9 @@ import Testing
         let first = try await bench.ask(.signUp, token: token, nonce: "n1")
         #expect(try await bench.ask(.signUp, token: token, nonce: "n1") == first)
         await expectConflict { _ = try await bench.ask(.sensitiveAction, token: token, nonce: "n1") }
-        await expectConflict { _ = try await bench.ask(.signUp, token: bench.token("other", status: 2, nonce: "n1"), nonce: "n1") }
+        await expectConflict {
+            _ = try await bench.ask(.signUp, token: bench.token("other", status: 2, nonce: "n1"), nonce: "n1")
+        }
         let later = try await bench.signUp("mallory", status: 2)
         #expect(later.status == 1, "the first status is remembered")
         #expect(later.decision == "require_verification")

@@ -60,7 +60,8 @@ import Testing
                 + #""account.state":"new","account.bounces_7d":0,"account.user_replies_30d":0,"account.forwarding_toggles_7d":0,"#
                 + #""checks.failed_24h":0,"checks.passed_90d":0}"#)
         let unknown = source.input(
-            SignalSource.Facts(view: view(.sensitiveAction), history: nil, token: nil, time: time), marks: DecisionMarks(keys: ring))
+            SignalSource.Facts(view: view(.sensitiveAction), history: nil, token: nil, time: time),
+            marks: DecisionMarks(keys: ring))
         #expect(unknown.signals == #"{"event":"sensitive_action"}"#)
         let away = source.input(
             SignalSource.Facts(
@@ -70,10 +71,12 @@ import Testing
         #expect(away.input.isHistoryUnavailable)
     }
 
-    @Test(arguments: [
-        (0, "1970-01-01T00:00:00Z"), (951_827_696, "2000-02-29T12:34:56Z"), (1_763_673_243, "2025-11-20T21:14:03Z"),
-        (4_107_542_399, "2100-02-28T23:59:59Z"), (4_107_542_400, "2100-03-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"),
-    ] as [(Int64, String)]) func timesAreWrittenWithoutAFormatter(_ seconds: Int64, _ text: String) {
+    @Test(
+        arguments: [
+            (0, "1970-01-01T00:00:00Z"), (951_827_696, "2000-02-29T12:34:56Z"), (1_763_673_243, "2025-11-20T21:14:03Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"), (4_107_542_400, "2100-03-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"),
+        ] as [(Int64, String)]) func timesAreWrittenWithoutAFormatter(_ seconds: Int64, _ text: String)
+    {
         #expect(UTCTime.text(seconds) == text)
     }
 
@@ -92,14 +95,16 @@ import Testing
         let stored = StoredPolicy.builtIn
         let document = try #require(PolicyDocument(octets: stored.document))
         let text = try #require(document.files["policy.yaml"])
-            .replacing("rules:\n", with: """
-                  context.amount: {type: "int?", min: 0, max: 1000000}
-                  context.ip_prefix: string?
-                rules:
-                - {id: large, effect: require, events: [sensitive_action], challenge: reauthenticate, reason: LARGE, condition: context.amount > 500}
-                - {id: odd, effect: require, events: [sensitive_action], challenge: email_code, reason: ODD, condition: 'context.ip_prefix == "192.0.2"'}
+            .replacing(
+                "rules:\n",
+                with: """
+                      context.amount: {type: "int?", min: 0, max: 1000000}
+                      context.ip_prefix: string?
+                    rules:
+                    - {id: large, effect: require, events: [sensitive_action], challenge: reauthenticate, reason: LARGE, condition: context.amount > 500}
+                    - {id: odd, effect: require, events: [sensitive_action], challenge: email_code, reason: ODD, condition: 'context.ip_prefix == "192.0.2"'}
 
-                """)
+                    """)
         return LoadedPolicy(policy: try PolicyLoader.load(text), hash: "sha256:test")
     }
 
@@ -110,7 +115,8 @@ import Testing
         func ask(_ context: [(String, CELValue)]) async throws -> Response {
             try await bench.ask(
                 DecisionRequest(
-                    event: .sensitiveAction, clientID: DecisionFixture.app, sub: sub, context: context.map { (name: $0.0, value: $0.1) }))
+                    event: .sensitiveAction, clientID: DecisionFixture.app, sub: sub,
+                    context: context.map { (name: $0.0, value: $0.1) }))
         }
         let answer = try await ask([("amount", .int(900)), ("ip_prefix", .string("192.0.2"))])
         #expect(answer.reasons.contains("LARGE"))
@@ -122,7 +128,9 @@ import Testing
         let same = try bench.logged(try await ask([("ip_prefix", .string("192.0.2"))]).id)
         let other = try bench.logged(try await ask([("ip_prefix", .string("192.0.3"))]).id)
         func mark(_ record: DecisionRecord) -> Substring? { record.signals.split(separator: "\"context.ip_prefix\":").last }
-        #expect(mark(same)?.prefix(20) == record.signals.split(separator: "\"context.ip_prefix\":").last?.prefix(20), "equal values, equal hashes")
+        #expect(
+            mark(same)?.prefix(20) == record.signals.split(separator: "\"context.ip_prefix\":").last?.prefix(20),
+            "equal values, equal hashes")
         #expect(mark(other)?.prefix(20) != mark(same)?.prefix(20))
         await expectInvalid("/context/amount") { _ = try await ask([("amount", .string("900"))]) }
         await expectInvalid("/context/amount") { _ = try await ask([("amount", .int(-1))]) }

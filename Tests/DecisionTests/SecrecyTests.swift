@@ -58,7 +58,9 @@ import Testing
             ])
         let policy = try #require(DecisionFixture.policy)
         for rule in policy.policy.rules { #expect(!answer.body.contains(rule.id), "\(rule.id)") }
-        for word in ["waived", "missing", "errors", "shadow", "inbox", "signups"] { #expect(!answer.body.contains(word), "\(word)") }
+        for word in ["waived", "missing", "errors", "shadow", "inbox", "signups"] {
+            #expect(!answer.body.contains(word), "\(word)")
+        }
         // Shown again it says no more.
         #expect(try await bench.service.decision(answer.id, for: bench.juice) == answer.body)
     }

@@ -11,7 +11,9 @@ import Testing
         try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: account))
     }
 
-    private func complete(_ bench: DecisionFixture, _ id: String, _ subject: String, nonce: String = UUID().uuidString) async throws -> String {
+    private func complete(
+        _ bench: DecisionFixture, _ id: String, _ subject: String, nonce: String = UUID().uuidString
+    ) async throws -> String {
         try await bench.service.complete(
             id, identityToken: bench.token(subject, status: 1, nonce: nonce), nonce: nonce, for: bench.juice)
     }

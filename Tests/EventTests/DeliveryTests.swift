@@ -23,7 +23,8 @@ import Testing
             // As a receiver checks it: by the published keys alone.
             let keys = try JWKSet.parse(await rig.signer.publishedKeys())
             let issuer = IssuerConfiguration(
-                name: "postern", issuer: EventFixture.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw, leeway: 60)
+                name: "postern", issuer: EventFixture.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw,
+                leeway: 60)
             let event = try IncomingEvent.verify(
                 try CompactJWS(try #require(receiver.payloads.first)), issuer: issuer, keys: keys, now: rig.clock.now
             ) { $0 == "com.juice" }
@@ -79,7 +80,8 @@ import Testing
         }
     }
 
-    /// They took all threads: nothing that was delivered was written down, and the lease ran out, so that all was delivered again and again.
+    /// They took all threads: nothing that was delivered was written down, and the lease ran out, so that all was delivered again
+    /// and again.
     @Test func namesThatDoNotResolveHoldUpNobody() async throws {
         try await withFixture { rig, receiver in
             let dead = 20
@@ -88,7 +90,9 @@ import Testing
                 _ = try rig.store.teams.add(id: team, name: team, rig.change)
                 _ = try rig.store.apps.add(team: team, clientID: "com.\(team)", group: nil, rig.change)
                 _ = try rig.store.endpoints.set(team: team, app: nil, url: EndpointURL("https://\(team).example/"), rig.change)
-                let account = try rig.store.grants.authorize(AuthorizationRequest(clientID: "com.\(team)", userID: "u0"), rig.change).account
+                let account = try rig.store.grants.authorize(
+                    AuthorizationRequest(clientID: "com.\(team)", userID: "u0"), rig.change
+                ).account
                 try rig.store.grants.revokeAll(account: account.number, rig.change)
             }
             try rig.toggle("u0", on: false)
@@ -121,7 +125,8 @@ import Testing
             _ = try rig.store.teams.add(id: "milk", name: "Milk", rig.change)
             _ = try rig.store.apps.add(team: "milk", clientID: "com.milk", group: nil, rig.change)
             _ = try rig.store.endpoints.set(
-                team: "milk", app: nil, url: EndpointURL("https://hooks.example:\(working.port)/"), allowsPrivate: true, rig.change)
+                team: "milk", app: nil, url: EndpointURL("https://hooks.example:\(working.port)/"), allowsPrivate: true,
+                rig.change)
             let milk = try rig.store.grants.authorize(AuthorizationRequest(clientID: "com.milk", userID: "u0"), rig.change)
             hanging.rule { _, _ in .hang }
             try rig.toggle("u0", on: false)
@@ -181,7 +186,9 @@ import Testing
                 rig.clock.advance(max(0, stubborn.parkAt - rig.clock.now))
                 await rig.delivery.tidy()
                 try await rig.deliver(within: 3600)
-                let states = try rig.store.outbox.events().map { "\($0.number) \($0.state) \($0.attempts) \($0.parkAt) \($0.nextAttemptAt)" }
+                let states = try rig.store.outbox.events().map {
+                    "\($0.number) \($0.state) \($0.attempts) \($0.parkAt) \($0.nextAttemptAt)"
+                }
                 #expect(try rig.store.outbox.events(state: .parked).map(\.jti) == [stubborn.jti], "\(states) at \(rig.clock.now)")
                 #expect(receiver.taken.filter { $0.sub == stubborn.sub }.map(\.type) == ["email-enabled"])
                 let attempts = receiver.requests.count { $0.jti == stubborn.jti }

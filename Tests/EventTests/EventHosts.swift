@@ -33,7 +33,8 @@ final class EventHosts: Sendable {
     func settableClock(ahead seconds: Int) throws -> HostClock {
         let library = folder.appendingPathComponent("wrong_clock.so").path
         if !FileManager.default.fileExists(atPath: library) {
-            let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools/wrong_clock.c").path
+            let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools/wrong_clock.c")
+                .path
             let made = try ManagedProcess.run("/usr/bin/cc", ["-O1", "-shared", "-fPIC", "-o", library, source])
             try #require(made.status == 0, "\(made.output)")
         }
@@ -62,7 +63,9 @@ final class EventHosts: Sendable {
             try server.psql("CREATE USER relay CONNECTION LIMIT \(connectionLimit); ALTER SCHEMA \(schema) OWNER TO relay")
             database = try server.url(schema: schema, user: "relay")
         }
-        if let server, let standby { database = database?.replacingOccurrences(of: "@\(server.host)/", with: "@\(server.host),\(standby.host)/") }
+        if let server, let standby {
+            database = database?.replacingOccurrences(of: "@\(server.host)/", with: "@\(server.host),\(standby.host)/")
+        }
         let made = try ManagedProcess.run(
             program,
             ["init", "--directory", data, "--relay-domain", "relay.example"] + (database.map { ["--database", $0] } ?? []))
@@ -97,7 +100,8 @@ final class EventHosts: Sendable {
     /// A new API key, by the arguments of `postern key issue`.
     func key(_ arguments: String...) throws -> String {
         let issued = try run(["key", "issue"] + arguments)
-        return try #require(issued.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(issued.output)")
+        return try #require(
+            issued.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(issued.output)")
     }
 
     /// A folder that is removed with all else.
@@ -126,7 +130,8 @@ final class EventHosts: Sendable {
             "http.listen": "127.0.0.1:0", "http.public_url": "https://relay.example", "operator_address": "ops@operator.example",
             "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
         ].merging(settings) { $1 }
-        let arguments = ["serve", "--config", data] + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+        let arguments =
+            ["serve", "--config", data] + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
         let process = try ManagedProcess(program, arguments, environment: environment)
         started.with { $0.append(process) }
         try process.waitForLine(containing: "serving")

@@ -20,8 +20,8 @@ struct HostsTests {
         await hosts.stop()
     }
 
-    /// Its connection lived on, and with it the lock: nothing was delivered until someone noticed. Once it went on, it delivered beside
-    /// its successor, and what had failed by standing still paused an endpoint that works.
+    /// Its connection lived on, and with it the lock: nothing was delivered until someone noticed. Once it went on, it delivered
+    /// beside its successor, and what had failed by standing still paused an endpoint that works.
     @Test(.timeLimit(.minutes(20))) func aHungLeaderIsSucceededAndDoesNothingWhenItGoesOn() async throws {
         try await withHosts(users: 20) { hosts in
             let receiver = hosts.receiver

@@ -34,7 +34,8 @@ import Testing
         let store = installation.store
         let addresses = try prepare(store, port: receiver.port)
         func serve() throws -> ManagedProcess {
-            let arguments = ["serve", "--config", data] + settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+            let arguments =
+                ["serve", "--config", data] + settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
             let process = try ManagedProcess(program, arguments)
             try process.waitForLine(containing: "serving")
             return process

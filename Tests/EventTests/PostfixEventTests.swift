@@ -40,7 +40,9 @@ import Testing
     /// Waits until so many events arrived; their types.
     private static func told(_ receiver: TestReceiver, _ count: Int) async throws -> [String] {
         let start = ContinuousClock.now
-        while receiver.taken.count < count, ContinuousClock.now - start < .seconds(180) { try await Task.sleep(for: .milliseconds(5)) }
+        while receiver.taken.count < count, ContinuousClock.now - start < .seconds(180) {
+            try await Task.sleep(for: .milliseconds(5))
+        }
         return receiver.taken.map(\.type)
     }
 
@@ -51,7 +53,9 @@ import Testing
         let committed = ContinuousClock.now
         #expect(try Self.send(rig, to: address) == "550 5.2.1")
         #expect(try await Self.told(receiver, 1) == ["email-disabled"])
-        print("from the command's start \(start.duration(to: .now)), from its end \(committed.duration(to: .now)) until event and refusal")
+        print(
+            "from the command's start \(start.duration(to: .now)), from its end \(committed.duration(to: .now)) until event and refusal"
+        )
         #expect(receiver.taken.first?.email == address)
         // Who is not proved to be the team learns nothing of it.
         #expect(try Self.send(rig, from: "milk.example", to: address).hasPrefix("550 5.7"))

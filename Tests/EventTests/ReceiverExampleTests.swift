@@ -45,7 +45,8 @@ import Testing
         let receiver = try ManagedProcess(
             try #require(Self.python), [script.path],
             environment: [
-                "ISSUER": EventFixture.issuer, "AUDIENCE": "com.juice", "KEYS_URL": "http://127.0.0.1:\(keyPort)/keys.json", "DATABASE": database,
+                "ISSUER": EventFixture.issuer, "AUDIENCE": "com.juice", "KEYS_URL": "http://127.0.0.1:\(keyPort)/keys.json",
+                "DATABASE": database,
                 "CERTIFICATE": TestReceiver.certificate("receiver.pem"), "KEY": TestReceiver.certificate("receiver-key.pem"),
                 "PATH": "/usr/bin:/bin",
             ])
@@ -67,7 +68,11 @@ import Testing
         func users() throws -> String {
             try ManagedProcess.run(
                 try #require(Self.python),
-                ["-c", "import sqlite3,sys; [print(*r) for r in sqlite3.connect(sys.argv[1]).execute('SELECT sub, type FROM users ORDER BY type')]", database]
+                [
+                    "-c",
+                    "import sqlite3,sys; [print(*r) for r in sqlite3.connect(sys.argv[1]).execute('SELECT sub, type FROM users ORDER BY type')]",
+                    database,
+                ]
             ).output.trimmingCharacters(in: .whitespacesAndNewlines)
         }
         #expect(try users() == "\(accounts[1].sub) account-delete\n\(accounts[0].sub) email-disabled")

@@ -41,7 +41,9 @@ struct ConformanceTests {
         "rfc7797/4.2.hmac-sha2_b64_false": "format", "rfc7797/hmac-sha2_b64_false": "format",
     ]
 
-    @Test(arguments: cookbook.sorted { $0.key < $1.key }) func tokensOfTheCookbook(_ name: String, _ expected: String) async throws {
+    @Test(arguments: cookbook.sorted { $0.key < $1.key }) func tokensOfTheCookbook(
+        _ name: String, _ expected: String
+    ) async throws {
         let file = try object("ietf-jose-cookbook/\(name).json")
         let input = try #require(file["input"] as? [String: Any])
         let key = try #require(input["key"])
@@ -50,8 +52,10 @@ struct ConformanceTests {
         // In JSON serialization too: the whole object as the token.
         for form in ["compact", "json", "json_flat"] {
             guard let value = output[form] else { continue }
-            let token = try value as? String ?? String(
-                decoding: JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
+            let token =
+                try value as? String
+                ?? String(
+                    decoding: JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
             let outcome = try await answer(token, keys: keys)
             #expect(check(outcome) == (form == "compact" ? expected : "format"), "\(name) \(form): \(outcome)")
         }
@@ -116,7 +120,8 @@ struct ConformanceTests {
 
     /// A JWK of a group that has its key only as an uncompressed point.
     private func point(_ group: [String: Any]) throws -> [String: Any] {
-        let octets = try #require(((group["publicKey"] as? [String: Any])?["uncompressed"] as? String).flatMap { Hex.decode($0.utf8) })
+        let octets = try #require(
+            ((group["publicKey"] as? [String: Any])?["uncompressed"] as? String).flatMap { Hex.decode($0.utf8) })
         try #require(octets.count == 65 && octets[0] == 4)
         return [
             "kty": "EC", "crv": "P-256", "x": Base64URL.encode(octets[1..<33]), "y": Base64URL.encode(octets[33...]),

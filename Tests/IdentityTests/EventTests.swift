@@ -63,9 +63,11 @@ import Testing
         #expect(!"\(event)".contains("relay.example"))
     }
 
-    private func body(_ issuer: TestIssuer, events: JSONValue, _ change: (inout JSONObject) -> Void = { _ in }) throws -> [UInt8] {
+    private func body(_ issuer: TestIssuer, events: JSONValue, _ change: (inout JSONObject) -> Void = { _ in }) throws -> [UInt8]
+    {
         var claims: JSONObject = [
-            "iss": .string(TestIssuer.iss), "aud": .string(TestIssuer.audience), "iat": .integer(now), "jti": "j", "events": events,
+            "iss": .string(TestIssuer.iss), "aud": .string(TestIssuer.audience), "iat": .integer(now), "jti": "j",
+            "events": events,
         ]
         change(&claims)
         return JSONValue.object(["payload": .string(try issuer.key.sign(claims))]).octets
@@ -100,7 +102,10 @@ import Testing
         func check(_ time: String) throws -> String {
             self.check(try body(issuer, events: .string(#"{"type":"consent-revoked","sub":"s","event_time":\#(time)}"#)), keys)
         }
-        for bad in ["99999999999999", "\((now + 61) * 1000)", "\(now + 61)", "0", "1", "946684799", "-1", "1e300", "1508184845.5", "\"1508184845\"", "null"] {
+        for bad in [
+            "99999999999999", "\((now + 61) * 1000)", "\(now + 61)", "0", "1", "946684799", "-1", "1e300", "1508184845.5",
+            "\"1508184845\"", "null",
+        ] {
             #expect(try check(bad) == "claims", "\(bad)")
         }
         for good in ["946684800", "946684800000", "\(now)", "\(now * 1000)", "\((now + 60) * 1000 + 999)", "1.508184845e9"] {
@@ -144,7 +149,9 @@ import Testing
 
     @Test func aBodyThatIsNoNotificationIsRefused() async throws {
         let keys = try await TestIssuer().keys()
-        for body in ["", "{}", "[]", "{\"payload\":1}", "{\"payload\":\"a\",\"payload\":\"b\"}", "payload=abc", "{\"payload\":\"a.b.c\"}"] {
+        for body in [
+            "", "{}", "[]", "{\"payload\":1}", "{\"payload\":\"a\",\"payload\":\"b\"}", "payload=abc", "{\"payload\":\"a.b.c\"}",
+        ] {
             #expect(check(Array(body.utf8), keys) == "format", "\(body)")
         }
         #expect(check([UInt8](repeating: 0x20, count: IncomingEvent.maximumBodyLength + 1), keys) == "format")

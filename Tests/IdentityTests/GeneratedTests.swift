@@ -13,16 +13,24 @@ import Testing
     /// Values that are near a good one, and far from any.
     private static func value(_ random: inout SeededGenerator) -> JSONValue {
         let texts = [
-            "", TestIssuer.iss, TestIssuer.iss + "/", TestIssuer.iss.uppercased(), TestIssuer.audience, TestIssuer.audience + " ", "null", "\u{7}",
+            "", TestIssuer.iss, TestIssuer.iss + "/", TestIssuer.iss.uppercased(), TestIssuer.audience, TestIssuer.audience + " ",
+            "null", "\u{7}",
             "com.example.other", String(repeating: "a", count: 300),
         ]
-        let numbers: [Int64] = [0, -1, 1, TestIssuer.now, TestIssuer.now - 59, TestIssuer.now - 61, TestIssuer.now + 59, TestIssuer.now + 61, .max, .min + 1]
+        let numbers: [Int64] = [
+            0, -1, 1, TestIssuer.now, TestIssuer.now - 59, TestIssuer.now - 61, TestIssuer.now + 59, TestIssuer.now + 61, .max,
+            .min + 1,
+        ]
         switch Int.random(in: 0..<7, using: &random) {
         case 0: return .null
         case 1: return .bool(Bool.random(using: &random))
         case 2, 3: return .integer(numbers[Int.random(in: 0..<numbers.count, using: &random)])
         case 4, 5: return .string(texts[Int.random(in: 0..<texts.count, using: &random)])
-        default: return .array((0..<Int.random(in: 0...2, using: &random)).map { _ in .string(texts[Int.random(in: 0..<texts.count, using: &random)]) })
+        default:
+            return .array(
+                (0..<Int.random(in: 0...2, using: &random)).map { _ in
+                    .string(texts[Int.random(in: 0..<texts.count, using: &random)])
+                })
         }
     }
 
@@ -31,7 +39,8 @@ import Testing
         guard let claims = try? JSONSerialization.jsonObject(with: Data(token.payload)) as? [String: Any] else { return false }
         func time(_ name: String) -> Double? { (claims[name] as? NSNumber)?.doubleValue }
         let audiences = (claims["aud"] as? [String]) ?? (claims["aud"] as? String).map { [$0] } ?? []
-        guard claims["iss"] as? String == TestIssuer.iss, audiences == [TestIssuer.audience], let subject = claims["sub"] as? String,
+        guard claims["iss"] as? String == TestIssuer.iss, audiences == [TestIssuer.audience],
+            let subject = claims["sub"] as? String,
             (1...255).contains(subject.utf8.count), let expiry = time("exp"), let issued = time("iat")
         else { return false }
         // The leeway of a configuration that says nothing is 60 s.
@@ -43,7 +52,10 @@ import Testing
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
         var random = SeededGenerator(seed: Self.seed)
-        let names = ["iss", "aud", "sub", "exp", "iat", "nbf", "nonce", "azp", "email", "email_verified", "crit", "is_private_email", "auth_time"]
+        let names = [
+            "iss", "aud", "sub", "exp", "iat", "nbf", "nonce", "azp", "email", "email_verified", "crit", "is_private_email",
+            "auth_time",
+        ]
         var taken = 0
         for number in 0..<Self.count {
             let text = try issuer.token { claims in
@@ -54,7 +66,8 @@ import Testing
             }
             let token = try CompactJWS(text)
             let claims = try? TokenChecks.verify(
-                token, issuer: TestIssuer.configuration(), keys: keys, audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)
+                token, issuer: TestIssuer.configuration(), keys: keys, audience: TestIssuer.audience, nonce: nil,
+                now: TestIssuer.now)
             guard claims != nil else { continue }
             taken += 1
             #expect(Self.isRight(token), "seed \(Self.seed), number \(number): \(String(decoding: token.payload, as: UTF8.self))")
@@ -71,8 +84,10 @@ import Testing
         let strange = try other.token().split(separator: ".").map(String.init)
         let header = try StrictJSON.parseObject(Base64URL.decode(Array(good[0].utf8)) ?? [], limit: 1_000)
         let extras: [(String, JSONValue?)] = [
-            ("alg", "none"), ("alg", "HS256"), ("alg", "ES384"), ("alg", nil), ("kid", nil), ("kid", ""), ("kid", "../../dev/null"), ("crit", .array(["exp"])),
-            ("b64", .bool(false)), ("jku", "https://evil.example/"), ("x5u", "https://evil.example/"), ("jwk", .object([:])), ("x5c", .array([])),
+            ("alg", "none"), ("alg", "HS256"), ("alg", "ES384"), ("alg", nil), ("kid", nil), ("kid", ""),
+            ("kid", "../../dev/null"), ("crit", .array(["exp"])),
+            ("b64", .bool(false)), ("jku", "https://evil.example/"), ("x5u", "https://evil.example/"), ("jwk", .object([:])),
+            ("x5c", .array([])),
             ("typ", "JOSE+JSON"), ("zip", "DEF"), ("alg", "es256"),
         ]
         for number in 0..<Self.count {
@@ -94,7 +109,9 @@ import Testing
             default:
                 let place = Int.random(in: 0..<3, using: &random)
                 var octets = Array(parts[place].utf8)
-                let (from, to) = (Int.random(in: 0..<octets.count, using: &random), Int.random(in: 0..<octets.count, using: &random))
+                let (from, to) = (
+                    Int.random(in: 0..<octets.count, using: &random), Int.random(in: 0..<octets.count, using: &random)
+                )
                 octets.swapAt(from, to)
                 if octets == Array(parts[place].utf8) { octets.removeLast() }
                 parts[place] = String(decoding: octets, as: UTF8.self)
@@ -103,7 +120,8 @@ import Testing
             guard text != good.joined(separator: ".") else { continue }
             let verified = (try? CompactJWS(text)).flatMap { token in
                 try? TokenChecks.verify(
-                    token, issuer: TestIssuer.configuration(), keys: keys, audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)
+                    token, issuer: TestIssuer.configuration(), keys: keys, audience: TestIssuer.audience, nonce: nil,
+                    now: TestIssuer.now)
             }
             #expect(verified == nil, "seed \(Self.seed), number \(number): \(text)")
         }
@@ -114,8 +132,13 @@ import Testing
     private static let (seed, count) = Generated.settings(count: 3_000)
 
     private static func text(_ random: inout SeededGenerator) -> String {
-        let scalars: [Unicode.Scalar] = ["a", "Z", "0", " ", "\"", "\\", "/", "\n", "\t", "\u{1}", "\u{7F}", "é", "€", "😀", "\u{202E}", "\u{2028}"]
-        return String(String.UnicodeScalarView((0..<Int.random(in: 0...6, using: &random)).map { _ in scalars[Int.random(in: 0..<scalars.count, using: &random)] }))
+        let scalars: [Unicode.Scalar] = [
+            "a", "Z", "0", " ", "\"", "\\", "/", "\n", "\t", "\u{1}", "\u{7F}", "é", "€", "😀", "\u{202E}", "\u{2028}",
+        ]
+        return String(
+            String.UnicodeScalarView(
+                (0..<Int.random(in: 0...6, using: &random)).map { _ in scalars[Int.random(in: 0..<scalars.count, using: &random)]
+                }))
     }
 
     private static func value(_ depth: Int, _ random: inout SeededGenerator) -> JSONValue {
@@ -143,7 +166,9 @@ import Testing
         case .object(let object):
             var parts: [String] = []
             for member in object.members {
-                parts.append(space() + write(.string(member.name), &random) + space() + ":" + space() + write(member.value, &random) + space())
+                parts.append(
+                    space() + write(.string(member.name), &random) + space() + ":" + space() + write(member.value, &random)
+                        + space())
             }
             return "{" + (parts.isEmpty ? space() : parts.joined(separator: ",")) + "}"
         case .string(let text):
@@ -169,7 +194,9 @@ import Testing
         for number in 0..<Self.count {
             let value = Self.value(0, &random)
             let text = Self.write(value, &random)
-            #expect((try? StrictJSON.parse(Array(text.utf8), limit: 1 << 20)) == value, "seed \(Self.seed), number \(number): \(text.debugDescription)")
+            #expect(
+                (try? StrictJSON.parse(Array(text.utf8), limit: 1 << 20)) == value,
+                "seed \(Self.seed), number \(number): \(text.debugDescription)")
             #expect((try? StrictJSON.parse(value.octets, limit: 1 << 20)) == value)
         }
     }
@@ -191,11 +218,14 @@ import Testing
                 }
             }
             // Beyond a double's range that reader gives up.
-            guard let value = try? StrictJSON.parse(octets, limit: 1 << 20), !octets.contains(UInt8(ascii: "e")) || !Self.hasExponent(value) else { continue }
+            guard let value = try? StrictJSON.parse(octets, limit: 1 << 20),
+                !octets.contains(UInt8(ascii: "e")) || !Self.hasExponent(value)
+            else { continue }
             taken += 1
             let other = try? JSONSerialization.jsonObject(with: Data(octets), options: .fragmentsAllowed)
             #expect(
-                other.map(Self.size) == Self.size(value), "seed \(Self.seed), number \(number): \(String(decoding: octets, as: UTF8.self).debugDescription)")
+                other.map(Self.size) == Self.size(value),
+                "seed \(Self.seed), number \(number): \(String(decoding: octets, as: UTF8.self).debugDescription)")
             #expect((try? StrictJSON.parse(value.octets, limit: 1 << 20)) == value)
         }
         #expect(taken > Self.count / 10)

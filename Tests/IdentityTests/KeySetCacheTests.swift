@@ -340,7 +340,8 @@ private final class MemoryStorage: KeySetStorage {
         let parts = good.split(separator: ".").map(String.init)
         let none = Base64URL.encode(#"{"alg":"none","kid":"k"}"#.utf8)
         for token in [
-            "", "a.b.c", "\(none).\(parts[1]).", "\(parts[0]).\(parts[1]).AAAA", try test.token { $0["iss"] = "https://other.example" },
+            "", "a.b.c", "\(none).\(parts[1]).", "\(parts[0]).\(parts[1]).AAAA",
+            try test.token { $0["iss"] = "https://other.example" },
         ] {
             do {
                 _ = try await verifier.verify(token, audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now)

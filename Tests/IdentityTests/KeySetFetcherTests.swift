@@ -137,7 +137,8 @@ import Testing
     @Test(arguments: [
         "http://issuer.example/keys", "ftp://issuer.example/keys", "file:///etc/passwd", "issuer.example/keys", "https://", "",
         "https://user:secret@issuer.example/keys", "https://issuer.example/keys#x", "https://issuer.example/a b", "javascript:1",
-        "http://127.0.0.1.evil.example/keys", "http://localhost.evil.example/", "http://127.1.1/keys", "https://issuer.example/\n",
+        "http://127.0.0.1.evil.example/keys", "http://localhost.evil.example/", "http://127.1.1/keys",
+        "https://issuer.example/\n",
     ])
     func addressesThatAreNotAskedFor(_ address: String) async throws {
         #expect(KeySetAddress.objection(address) != nil)
@@ -148,7 +149,8 @@ import Testing
 
     @Test func addressesThatAre() {
         for address in [
-            "https://appleid.apple.com/auth/keys", "https://issuer.example:8443/k?x=1", "http://localhost/k", "http://127.0.0.2:81/k",
+            "https://appleid.apple.com/auth/keys", "https://issuer.example:8443/k?x=1", "http://localhost/k",
+            "http://127.0.0.2:81/k",
             "http://[::1]:80/k", "HTTPS://ISSUER.EXAMPLE/",
         ] { #expect(KeySetAddress.objection(address) == nil, "\(address)") }
         #expect(KeySetAddress.objection("http://keys.internal.example/k", allowingHTTP: true) == nil)
@@ -184,7 +186,8 @@ import Testing
                     $0["iat"] = .integer(clock.now())
                     $0["exp"] = .integer(clock.now() + 60)
                 }
-                return try await verifier.verify(token, audience: TestIssuer.audience, nonce: nil, now: clock.now()).claims.subject
+                return try await verifier.verify(token, audience: TestIssuer.audience, nonce: nil, now: clock.now()).claims
+                    .subject
             }
             server.set(.document(PublishedKeys.document([first.key.publicJWK]), cacheControl: "max-age=3600"))
             #expect(try await verify(first) == "001999.0a1b2c.1200")
@@ -218,7 +221,8 @@ private final class SelfSigned {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         _ = try Files.run(
             [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                "-subj",
                 "/CN=keys", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate,
             ], input: "")
     }

@@ -8,8 +8,10 @@ import Testing
 @Suite struct MutationTests {
     private func isValid(_ octets: [UInt8], _ keys: JWKSet) -> Bool {
         guard let token = try? CompactJWS(octets: octets) else { return false }
-        return (try? TokenChecks.verify(
-            token, issuer: TestIssuer.configuration(), keys: keys, audience: TestIssuer.audience, nonce: nil, now: TestIssuer.now))
+        return
+            (try? TokenChecks.verify(
+                token, issuer: TestIssuer.configuration(), keys: keys, audience: TestIssuer.audience, nonce: nil,
+                now: TestIssuer.now))
             != nil
     }
 

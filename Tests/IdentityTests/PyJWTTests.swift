@@ -19,14 +19,17 @@ struct PyJWTTests {
         content.realUserStatus = .likelyReal
         let events = try AccountEventKind.allCases.map { kind in
             let event = OutgoingEvent(
-                issuer: TestIssuer.iss, audience: TestIssuer.audience, id: "ev_\(kind.rawValue)", issuedAt: TestIssuer.now, kind: kind,
+                issuer: TestIssuer.iss, audience: TestIssuer.audience, id: "ev_\(kind.rawValue)", issuedAt: TestIssuer.now,
+                kind: kind,
                 subject: "s1", relayAddress: AddrSpec(localPart: "x7k2m9q4wd", domain: "relay.example"),
                 happenedAt: TestIssuer.now * 1000)
             return JSONValue.string(String(decoding: try event.body(signedWith: active), as: UTF8.self))
         }
         let question: JSONValue = .object([
-            "jwks": .object(try StrictJSON.parseObject(PublishedKeys.document([next.publicJWK, active.publicJWK]), limit: 10_000)),
-            "token": .string(try active.sign(content.claims)), "aud": .string(TestIssuer.audience), "iss": .string(TestIssuer.iss),
+            "jwks": .object(
+                try StrictJSON.parseObject(PublishedKeys.document([next.publicJWK, active.publicJWK]), limit: 10_000)),
+            "token": .string(try active.sign(content.claims)), "aud": .string(TestIssuer.audience),
+            "iss": .string(TestIssuer.iss),
             "events": .array(events),
         ])
         let python = try #require(Files.python)

@@ -67,7 +67,9 @@ import Testing
         #expect(again.keyID == key.keyID)
         #expect(again.publicJWK == key.publicJWK)
         #expect(!"\(key)".contains(pem.split(separator: "\n")[1]))
-        #expect(throws: KeySetError.self) { try IdentitySigningKey(pem: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----") }
+        #expect(throws: KeySetError.self) {
+            try IdentitySigningKey(pem: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----")
+        }
     }
 
     @Test func aPublishedSetIsReadByOurOwnReader() async throws {
@@ -138,7 +140,8 @@ import Testing
         let y = try #require(jwk["y"]?.string.flatMap { Base64URL.decode($0.utf8) })
         // SubjectPublicKeyInfo of a point on P-256 (RFC 5480).
         let head: [UInt8] = [
-            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03,
+            0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE,
+            0x3D, 0x03,
             0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
         ]
         let pem = "-----BEGIN PUBLIC KEY-----\n\(Data(head + x + y).base64EncodedString())\n-----END PUBLIC KEY-----\n"

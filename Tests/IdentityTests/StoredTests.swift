@@ -153,8 +153,11 @@ import Testing
         try stored.addIssuer("own", iss: TestIssuer.iss, location: "https://issuer.example/keys")
         stored.clock.advance(1)
         let issuer = try #require(try await issuers.issuer(TestIssuer.iss))
-        #expect(issuer == IssuerConfiguration(
-            name: "own", issuer: TestIssuer.iss, source: .uri("https://issuer.example/keys"), algorithms: [.es256], leeway: 10))
+        #expect(
+            issuer
+                == IssuerConfiguration(
+                    name: "own", issuer: TestIssuer.iss, source: .uri("https://issuer.example/keys"), algorithms: [.es256],
+                    leeway: 10))
         #expect(try await issuers.issuer(TestIssuer.iss + "/") == nil)
         // While the store is down, the last ones seen stay.
         try stored.database.close()
@@ -172,7 +175,8 @@ import Testing
         let issuer = IssuerConfiguration(try stored.store.issuers.issuer("own"))
         func cache() -> KeySetCache {
             KeySetCache(
-                fetcher: fetcher, storage: StoredKeySets(stored.store.issuers, logger: silence), now: stored.clock.now, logger: silence)
+                fetcher: fetcher, storage: StoredKeySets(stored.store.issuers, logger: silence), now: stored.clock.now,
+                logger: silence)
         }
         #expect(try await cache().keys(of: issuer, for: test.key.keyID).keys.count == 1)
         #expect(try await cache().keys(of: issuer, for: test.key.keyID).keys.count == 1)

@@ -1,4 +1,5 @@
-// The tokens of Vectors/*.jsonl: what must be taken is taken, and everything else is refused by the very check that it is there for.
+// The tokens of Vectors/*.jsonl: what must be taken is taken, and everything else is refused by the very check that it is there
+// for.
 
 import Foundation
 import Identity

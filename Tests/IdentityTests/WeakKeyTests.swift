@@ -14,7 +14,8 @@ import Testing
 
     /// Wycheproof's `rejectsKeyWithRocaVulnerability`.
     @Test func aKeyThatBearsTheMarkOfROCAWasTaken() async throws {
-        let set = try JWKSet.parse(Array(#"{"keys": [{"kty": "RSA", "kid": "a", "alg": "RS256", "e": "AQAB", "n": "\#(Self.marked)"}]}"#.utf8))
+        let set = try JWKSet.parse(
+            Array(#"{"keys": [{"kty": "RSA", "kid": "a", "alg": "RS256", "e": "AQAB", "n": "\#(Self.marked)"}]}"#.utf8))
         #expect(set.keys.isEmpty)
         guard case .unusable(let reason) = set.find("a", .rs256) else {
             Issue.record("taken")

@@ -29,7 +29,8 @@ struct AddressListTests {
     @Test func rangesPointIntoTheRawValue() {
         let field = HeaderField(bytes: "To: A <a@b>,\r\n \"x\" <@r:c@d> (z), e@f".octets)
         let mailboxes = AddressList.parse(field.rawValue).mailboxes
-        #expect(mailboxes.map { String(decoding: field.bytes[$0.range], as: UTF8.self) } == ["A <a@b>", "\"x\" <@r:c@d> (z)", "e@f"])
+        #expect(
+            mailboxes.map { String(decoding: field.bytes[$0.range], as: UTF8.self) } == ["A <a@b>", "\"x\" <@r:c@d> (z)", "e@f"])
         #expect(mailboxes.map { String(decoding: field.bytes[$0.addrSpecRange], as: UTF8.self) } == ["a@b", "c@d", "e@f"])
         #expect(mailboxes[1].comment == "z")
     }
@@ -51,9 +52,11 @@ struct AddressListTests {
         var expected: Expected
     }
 
-    /// Where that library keeps what is not an address (URIs, routes, white space), takes comments into names, or stops at a line break.
+    /// Where that library keeps what is not an address (URIs, routes, white space), takes comments into names, or stops at a line
+    /// break.
     private static let differing: [String] = [
-        "<http", "<mailto", "<ftp", "(Use this", "NO (", "Pete(", "A Group(Some", "(Empty list)", "<@node", "machine(comment)", "test@test.com\n",
+        "<http", "<mailto", "<ftp", "(Use this", "NO (", "Pete(", "A Group(Some", "(Empty list)", "<@node", "machine(comment)",
+        "test@test.com\n",
         "Name (comment)", "<a@b.com> =?utf-8", "=?ISO-8859-1?Q =?", "Nathaniel",
     ]
 
@@ -103,8 +106,10 @@ struct AddressListTests {
     }
 
     @Test(arguments: [
-        ("John Doe", "John Doe"), ("John Q. Public", "\"John Q. Public\""), ("Doe, John", "\"Doe, John\""), ("a\"b\\c", "\"a\\\"b\\\\c\""),
-        ("", ""), ("  ", ""), ("a@b", "\"a@b\""), ("Jürgen", "=?utf-8?q?J=C3=BCrgen?="), ("=?utf-8?q?x?=", "=?utf-8?b?PT91dGYtOD9xP3g/PQ==?="),
+        ("John Doe", "John Doe"), ("John Q. Public", "\"John Q. Public\""), ("Doe, John", "\"Doe, John\""),
+        ("a\"b\\c", "\"a\\\"b\\\\c\""),
+        ("", ""), ("  ", ""), ("a@b", "\"a@b\""), ("Jürgen", "=?utf-8?q?J=C3=BCrgen?="),
+        ("=?utf-8?q?x?=", "=?utf-8?b?PT91dGYtOD9xP3g/PQ==?="),
         ("a\r\nBcc: x", "\"a  Bcc: x\""), ("ハロー", "=?utf-8?b?44OP44Ot44O8?="), ("a  b", "\"a  b\""),
     ])
     func displayNamesAreWrittenAsPhrases(_ name: String, _ expected: String) {

@@ -22,7 +22,9 @@ private func exercise(_ bytes: [UInt8]) {
 private func exerciseAddresses(_ value: ArraySlice<UInt8>) {
     let list = AddressList.parse(value)
     for mailbox in list.mailboxes {
-        #expect(mailbox.range.lowerBound <= mailbox.addrSpecRange.lowerBound && mailbox.addrSpecRange.upperBound <= mailbox.range.upperBound)
+        #expect(
+            mailbox.range.lowerBound <= mailbox.addrSpecRange.lowerBound
+                && mailbox.addrSpecRange.upperBound <= mailbox.range.upperBound)
         #expect(mailbox.range.lowerBound >= value.startIndex && mailbox.range.upperBound <= value.endIndex)
     }
     let candidates = AddressCandidates.find(in: value)
@@ -63,7 +65,9 @@ struct CorpusTests {
                 var damaged = Array(bytes.prefix(10_000))
                 for _ in 0..<Int.random(in: 1...20, using: &random) {
                     let index = Int.random(in: 0..<damaged.count, using: &random)
-                    let interesting: [UInt8] = [0, 0x0A, 0x0D, 0x20, 0x22, 0x28, 0x2D, 0x3A, 0x3B, 0x3C, 0x3D, 0x3F, 0x40, 0x5C, 0x80, 0xFF]
+                    let interesting: [UInt8] = [
+                        0, 0x0A, 0x0D, 0x20, 0x22, 0x28, 0x2D, 0x3A, 0x3B, 0x3C, 0x3D, 0x3F, 0x40, 0x5C, 0x80, 0xFF,
+                    ]
                     switch Int.random(in: 0..<3, using: &random) {
                     case 0: damaged[index] = interesting.randomElement(using: &random) ?? 0
                     case 1: damaged.insert(interesting.randomElement(using: &random) ?? 0, at: index)
@@ -79,7 +83,11 @@ struct CorpusTests {
 
     @Test func randomAddressFieldsHoldTheInvariants() {
         var random = SeededGenerator(state: 31)
-        let pieces = ["a", "b.c", "@", "@", "<", ">", ",", ";", ":", "(", ")", "\"", "\\", "[", "]", ".", " ", "\r\n ", "\n", "\r", "\0", "é", "=?utf-8?q?", "=40", "?=", "x@y", "＠"].map(\.octets)
+        let pieces =
+            [
+                "a", "b.c", "@", "@", "<", ">", ",", ";", ":", "(", ")", "\"", "\\", "[", "]", ".", " ", "\r\n ", "\n", "\r",
+                "\0", "é", "=?utf-8?q?", "=40", "?=", "x@y", "＠",
+            ].map(\.octets)
             + [[0xFF]]
         for _ in 0..<10_000 {
             let value = (0..<Int.random(in: 0...14, using: &random)).flatMap { _ in pieces.randomElement(using: &random) ?? [] }
@@ -101,11 +109,13 @@ struct CorpusTests {
         #expect(ContentType.parse(value[...]).defects.contains(.invalidValue))
     }
 
-    /// Octets of each damaged value below: a quadratic reader takes a million times a small step for it, a linear one none of note.
+    /// Octets of each damaged value below: a quadratic reader takes a million times a small step for it, a linear one none of
+    /// note.
     private static let length = 40_000
 
     @Test(arguments: [
-        "(", "<", "\"", "=?", "@", "a@", "\"@", "\\", "[", "a@b,", ":", ";", "a:", "a@b ", "<a@b>", "()", "(\"", "\"(", "=?a?q?", "=?utf-8?q?=?=", "=?x1?q?a?= ", "a.", "@:", "<@a:",
+        "(", "<", "\"", "=?", "@", "a@", "\"@", "\\", "[", "a@b,", ":", ";", "a:", "a@b ", "<a@b>", "()", "(\"", "\"(", "=?a?q?",
+        "=?utf-8?q?=?=", "=?x1?q?a?= ", "a.", "@:", "<@a:",
         "\\\"@", "\r\n ", ", ", "é", "＠", "a@[", "?=", "=?utf-8?b?w6?= ", "x :", "@x:",
     ])
     func repeatedPiecesAreReadInLinearTime(_ piece: String) {
@@ -118,7 +128,9 @@ struct CorpusTests {
         _ = HeaderField.folding("X", String(decoding: value, as: UTF8.self))
     }
 
-    @Test(arguments: ["a=b;", ";", "a*0=b;", "\"", "(", "a=\"", "a ", "a=b ", "=", "a*1=b;c*2*=d;", "é", "/", "a=b c=", "x=(", "a=?;"])
+    @Test(arguments: [
+        "a=b;", ";", "a*0=b;", "\"", "(", "a=\"", "a ", "a=b ", "=", "a*1=b;c*2*=d;", "é", "/", "a=b c=", "x=(", "a=?;",
+    ])
     func repeatedParameterPiecesAreReadInLinearTime(_ piece: String) {
         let value = "text/plain;".octets + repeatElement(piece.octets, count: Self.length / piece.utf8.count).joined()
         #expect(ContentType.parse(value[...]).parameters.list.count <= MIMEParameters.maximumCount)
@@ -138,7 +150,9 @@ struct CorpusTests {
         let message = Message.parse((open + body).octets)
         let root = MIMEPart.parse(message)
         #expect(root.flattened.count > 9_000)
-        let long = HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=\"" + String(repeating: "b", count: 100_000) + "\"")])
+        let long = HeaderSection([
+            HeaderField("Content-Type", "multipart/mixed; boundary=\"" + String(repeating: "b", count: 100_000) + "\"")
+        ])
         let lines = [UInt8](repeatElement("--bbbbbbbb\r\n".octets, count: 100_000).joined())
         #expect(MIMEPart.parse(header: long, body: lines).defects.contains(.noParts))
     }

@@ -6,18 +6,22 @@ import Testing
 
 struct DomainNameTests {
     @Test(arguments: [
-        ("Example.COM", "example.com"), ("example.com.", "example.com"), ("MÜNCHEN.example", "xn--mnchen-3ya.example"), ("xn--MNCHEN-3ya.example", "xn--mnchen-3ya.example"),
-        ("例え。テスト", "xn--r8jz45g.xn--zckzah"), ("faß.de", "xn--fa-hia.de"), ("βόλος.com", "xn--nxasmm1c.com"), ("mu\u{308}nchen.de", "xn--mnchen-3ya.de"),
+        ("Example.COM", "example.com"), ("example.com.", "example.com"), ("MÜNCHEN.example", "xn--mnchen-3ya.example"),
+        ("xn--MNCHEN-3ya.example", "xn--mnchen-3ya.example"),
+        ("例え。テスト", "xn--r8jz45g.xn--zckzah"), ("faß.de", "xn--fa-hia.de"), ("βόλος.com", "xn--nxasmm1c.com"),
+        ("mu\u{308}nchen.de", "xn--mnchen-3ya.de"),
         ("a_b.example", "a_b.example"), ("☃.net", "xn--n3h.net"),
     ])
     func namesBecomeASCII(_ name: String, _ expected: String) {
         #expect(DomainName.toASCII(name) == expected)
     }
 
-    @Test(arguments: [
-        "", ".", "a..b", ".a", "-a.b", "a-.b", "a b", "a@b", "[1.2.3.4]", "xn--a", "xn--", "xn--mnchen-3yaa-.de", "ａ.com", "a\u{200B}b.com", "a\u{AD}b.com", "\u{300}a.com",
-        "ﬁ.com", "xn--fi-.com", "aa--ü.de", "a\u{202E}b.c", "a\0b.c", "ü\u{200D}.de",
-    ] + [String(repeating: "a", count: 64), String(repeating: "a.", count: 200) + "b", String(repeating: "ü", count: 3000)])
+    @Test(
+        arguments: [
+            "", ".", "a..b", ".a", "-a.b", "a-.b", "a b", "a@b", "[1.2.3.4]", "xn--a", "xn--", "xn--mnchen-3yaa-.de", "ａ.com",
+            "a\u{200B}b.com", "a\u{AD}b.com", "\u{300}a.com",
+            "ﬁ.com", "xn--fi-.com", "aa--ü.de", "a\u{202E}b.c", "a\0b.c", "ü\u{200D}.de",
+        ] + [String(repeating: "a", count: 64), String(repeating: "a.", count: 200) + "b", String(repeating: "ü", count: 3000)])
     func whatIsNoNameIsNil(_ name: String) {
         #expect(DomainName.toASCII(name) == nil)
         #expect(DomainName.toUnicode(name) == nil)
@@ -25,7 +29,8 @@ struct DomainNameTests {
 
     @Test func namesBecomeUnicodeAgain() {
         #expect(DomainName.toUnicode("xn--mnchen-3ya.Example") == "münchen.example")
-        #expect(AddrSpec(localPart: "A", domain: "MÜNCHEN.de").normalized == AddrSpec(localPart: "A", domain: "xn--mnchen-3ya.de"))
+        #expect(
+            AddrSpec(localPart: "A", domain: "MÜNCHEN.de").normalized == AddrSpec(localPart: "A", domain: "xn--mnchen-3ya.de"))
         #expect(AddrSpec(localPart: "A", domain: "MÜNCHEN.de").asciiWireForm == "A@xn--mnchen-3ya.de")
         #expect(AddrSpec(localPart: "ä", domain: "b").asciiWireForm == nil)
     }
@@ -62,8 +67,10 @@ struct DomainNameTests {
         try #require(!lines.isEmpty)
         var (right, refused, wrong, lax, total) = (0, 0, 0, 0, 0)
         for line in lines {
-            let columns = (line.split(separator: "#", maxSplits: 1).first ?? "").split(separator: ";", omittingEmptySubsequences: false)
-                .map { unescape(String($0)) }
+            let columns = (line.split(separator: "#", maxSplits: 1).first ?? "").split(
+                separator: ";", omittingEmptySubsequences: false
+            )
+            .map { unescape(String($0)) }
             guard columns.count >= 5, !columns[0].isEmpty else { continue }
             total += 1
             let unicode = columns[1].isEmpty ? columns[0] : columns[1]
@@ -74,13 +81,19 @@ struct DomainNameTests {
             switch DomainName.toASCII(columns[0]) {
             case nil: if isError { right += 1 } else { refused += 1 }
             case let name?:
-                if isError { lax += 1 } else if name == ascii || name + "." == ascii { right += 1 } else {
+                if isError {
+                    lax += 1
+                } else if name == ascii || name + "." == ascii {
+                    right += 1
+                } else {
                     wrong += 1
                     print("idna wrong:", columns[0], name, ascii)
                 }
             }
         }
-        print("idna: \(right) of \(total) as UTS 46 says, \(refused) refused that it maps, \(lax) taken that it refuses (Bidi and context rules), \(wrong) wrong")
+        print(
+            "idna: \(right) of \(total) as UTS 46 says, \(refused) refused that it maps, \(lax) taken that it refuses (Bidi and context rules), \(wrong) wrong"
+        )
         #expect(wrong == 0)
         #expect(right * 100 >= total * 75)
     }
@@ -98,7 +111,9 @@ struct DomainNameTests {
             let isBraced = rest.popFirst() == "x"
             let digits = isBraced ? rest.dropFirst().prefix { $0 != "}" } : rest.prefix(4)
             rest = rest.dropFirst(digits.count + (isBraced ? 2 : 0))
-            if let value = UInt32(String(String.UnicodeScalarView(digits)), radix: 16), let scalar = Unicode.Scalar(value) { output.append(scalar) }
+            if let value = UInt32(String(String.UnicodeScalarView(digits)), radix: 16), let scalar = Unicode.Scalar(value) {
+                output.append(scalar)
+            }
         }
         return String(output)
     }

@@ -6,10 +6,13 @@ struct EncodedWordTests {
     @Test(arguments: [
         ("plain", "plain"), ("=?utf-8?q?a_b?=", "a b"), ("=?UTF-8?Q?a=5Fb?=", "a_b"), ("=?iso-8859-1?q?=E9?= x", "é x"),
         ("=?utf-8?b?w6k=?=", "é"), ("=?utf-8?B?w6k?=", "é"), ("=?us-ascii*en?q?x?=", "x"),
-        ("=?utf-8?q?a?= =?utf-8?q?b?=", "ab"), ("=?utf-8?q?a?=\t\r\n =?iso-8859-1?q?b?=", "ab"), ("=?utf-8?q?a?= b =?utf-8?q?c?=", "a b c"),
+        ("=?utf-8?q?a?= =?utf-8?q?b?=", "ab"), ("=?utf-8?q?a?=\t\r\n =?iso-8859-1?q?b?=", "ab"),
+        ("=?utf-8?q?a?= b =?utf-8?q?c?=", "a b c"),
         ("=?utf-8?q?=C3?= =?utf-8?q?=A9?=", "é"),
-        ("=?utf-8?x?a?=", "=?utf-8?x?a?="), ("=?none-such?q?a?=", "=?none-such?q?a?="), ("=?utf-8?q?a", "=?utf-8?q?a"), ("=?", "=?"), ("=?=", "=?="),
-        ("=??q?a?=", "=??q?a?="), ("=?utf-8?q??=", ""), ("a=?utf-8?q?b?=c", "abc"), ("=?utf-8?q?a b?=", "a b"), ("=?utf-8?q?what??=", "what?"),
+        ("=?utf-8?x?a?=", "=?utf-8?x?a?="), ("=?none-such?q?a?=", "=?none-such?q?a?="), ("=?utf-8?q?a", "=?utf-8?q?a"),
+        ("=?", "=?"), ("=?=", "=?="),
+        ("=??q?a?=", "=??q?a?="), ("=?utf-8?q??=", ""), ("a=?utf-8?q?b?=c", "abc"), ("=?utf-8?q?a b?=", "a b"),
+        ("=?utf-8?q?what??=", "what?"),
         ("=?utf-8?b?!!!!?=", "=?utf-8?b?!!!!?="), ("=?utf-8?q?=zz?=", "=zz"), ("=?ISO-2022-JP?B?GyRCRnxLXBsoQg==?=", "日本"),
         ("=?gb2312?b?1tC5+g==?=", "中国"), ("=?utf-7?q?+AOk-?=", "é"), ("=?utf-8?q?a =?utf-8?q?b?=", "=?utf-8?q?a b"),
         ("é =?utf-8?q?=C3=A9?=", "é é"), ("=?utf-8?q?=FF?=", "\u{FFFD}"), ("  =?utf-8?q?a?=  ", "  a  "),
@@ -22,7 +25,10 @@ struct EncodedWordTests {
         var random = SeededGenerator(state: 3)
         let alphabet = Array("ab _=?.,é漢字😀🇩🇪👩‍👩‍👧‍👦e\u{301}")
         for _ in 0..<1000 {
-            let text = String((0..<Int.random(in: 1...80, using: &random)).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &random)] })
+            let text = String(
+                (0..<Int.random(in: 1...80, using: &random)).map { _ in
+                    alphabet[Int.random(in: 0..<alphabet.count, using: &random)]
+                })
             let encoded = EncodedWord.encode(text)
             #expect(EncodedWord.decode(encoded).utf8.elementsEqual(text.utf8))
             for word in encoded.split(separator: " ") {
@@ -42,11 +48,15 @@ struct EncodedWordTests {
         #expect(HeaderField.unstructured("Subject", "a\r\nBcc: b@c").controls.isEmpty)
     }
 
-    @Test(arguments: [
-        ("us-ascii", [0x61], "a"), ("UTF-8", [0xC3, 0xA9], "é"), ("latin1", [0xE9, 0x80], "é\u{80}"), ("windows-1252", [0x80, 0xE9], "€é"),
-        ("iso-8859-15", [0xA4], "€"), ("koi8-r", [0xC1], "а"), ("shift_jis", [0x82, 0xA0], "あ"), ("euc-kr", [0xB0, 0xA1], "가"), ("big5", [0xA4, 0xA4], "中"),
-        ("utf-16be", [0, 0x61], "a"), ("utf-16", [0, 0x61], "a"), ("utf-16", [0xFF, 0xFE, 0x61, 0], "a"), ("gb18030", [0xD6, 0xD0], "中"),
-    ] as [(String, [UInt8], String)])
+    @Test(
+        arguments: [
+            ("us-ascii", [0x61], "a"), ("UTF-8", [0xC3, 0xA9], "é"), ("latin1", [0xE9, 0x80], "é\u{80}"),
+            ("windows-1252", [0x80, 0xE9], "€é"),
+            ("iso-8859-15", [0xA4], "€"), ("koi8-r", [0xC1], "а"), ("shift_jis", [0x82, 0xA0], "あ"),
+            ("euc-kr", [0xB0, 0xA1], "가"), ("big5", [0xA4, 0xA4], "中"),
+            ("utf-16be", [0, 0x61], "a"), ("utf-16", [0, 0x61], "a"), ("utf-16", [0xFF, 0xFE, 0x61, 0], "a"),
+            ("gb18030", [0xD6, 0xD0], "中"),
+        ] as [(String, [UInt8], String)])
     func charsetsAreDecodedAndEncoded(_ label: String, _ bytes: [UInt8], _ text: String) throws {
         #expect(Charset.decode(bytes, label) == text)
         #expect(Charset.decodeStrict(bytes, label) == text)
@@ -55,11 +65,17 @@ struct EncodedWordTests {
     }
 
     @Test func whatDoesNotDecodeIsTold() throws {
-        for label in ["", "x-unknown", "utf-8//TRANSLIT", "../../etc", "char", "wchar_t", "INTERNAL", String(repeating: "a", count: 100), "é"] {
+        for label in [
+            "", "x-unknown", "utf-8//TRANSLIT", "../../etc", "char", "wchar_t", "INTERNAL", String(repeating: "a", count: 100),
+            "é",
+        ] {
             #expect(Charset.decode([0x61], label) == nil, "\(label)")
             #expect(Charset.encode("a", label) == nil, "\(label)")
         }
-        for (label, bytes) in [("us-ascii", [0x80]), ("utf-8", [0xFF]), ("windows-1252", [0x81]), ("shift_jis", [0x82]), ("iso-2022-jp", [0x1B, 0x24])] as [(String, [UInt8])] {
+        for (label, bytes) in [
+            ("us-ascii", [0x80]), ("utf-8", [0xFF]), ("windows-1252", [0x81]), ("shift_jis", [0x82]),
+            ("iso-2022-jp", [0x1B, 0x24]),
+        ] as [(String, [UInt8])] {
             let decoded = try #require(Charset.decodeCheckingLoss(bytes, label))
             #expect(!decoded.isLossless, "\(label)")
             #expect(Charset.decodeStrict(bytes, label) == nil)

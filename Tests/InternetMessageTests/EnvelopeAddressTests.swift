@@ -20,8 +20,10 @@ struct EnvelopeAddressTests {
     }
 
     @Test(arguments: [
-        "<a@b", "a@b>", "<a>", "a", "<@x>", "<@x:>", "<@x,y:a@b>", "< a@b>", "<a@b >", "<a b@c>", "<a@b,c@d>", "<a@b><c@d>", "<a..b@c>", "<.a@b>",
-        "<a.@b>", "<a@b.>", "<a@-b>", "<a@b->", "<a@b..c>", "<\"a@b>", "<\"a\"b@c>", "<a@[1.2.3]>", "<a@[1.2.3.4>", "<a(x)@b>", "<a@b\r\n>", "<a\0@b>",
+        "<a@b", "a@b>", "<a>", "a", "<@x>", "<@x:>", "<@x,y:a@b>", "< a@b>", "<a@b >", "<a b@c>", "<a@b,c@d>", "<a@b><c@d>",
+        "<a..b@c>", "<.a@b>",
+        "<a.@b>", "<a@b.>", "<a@-b>", "<a@b->", "<a@b..c>", "<\"a@b>", "<\"a\"b@c>", "<a@[1.2.3]>", "<a@[1.2.3.4>", "<a(x)@b>",
+        "<a@b\r\n>", "<a\0@b>",
         "<\"a\r\nb\"@c>", "<<a@b>>", "<a@b!c>",
     ])
     func malformedPathsAreNil(_ text: String) {
@@ -47,7 +49,10 @@ struct EnvelopeAddressTests {
         var random = SeededGenerator(state: 7)
         let alphabet = Array("ab.@\"\\ ()<>,;:[]é=?\t")
         for _ in 0..<2000 {
-            let local = String((0..<Int.random(in: 0...8, using: &random)).map { _ in alphabet[Int.random(in: 0..<(alphabet.count - 1), using: &random)] })
+            let local = String(
+                (0..<Int.random(in: 0...8, using: &random)).map { _ in
+                    alphabet[Int.random(in: 0..<(alphabet.count - 1), using: &random)]
+                })
             let address = AddrSpec(localPart: local, domain: "x.example")
             #expect(AddrSpec(envelope: address.wireForm) == address)
             #expect(AddressList.parse(address.wireForm).mailboxes.map(\.addrSpec) == [address])
@@ -79,8 +84,10 @@ struct EnvelopeAddressTests {
     /// Cases where we differ on purpose.
     private func reason(_ test: IsEmailCase) -> String? {
         switch test.diagnosis {
-        case "ISEMAIL_RFC5322_LOCAL_TOOLONG", "ISEMAIL_RFC5322_TOOLONG": "over-long local parts are in use and are read; fitsSMTPLimits tells"
-        case "ISEMAIL_RFC5322_LABEL_TOOLONG", "ISEMAIL_RFC5322_DOMAIN_TOOLONG": "no DNS name: told as invalidDomain in headers too"
+        case "ISEMAIL_RFC5322_LOCAL_TOOLONG", "ISEMAIL_RFC5322_TOOLONG":
+            "over-long local parts are in use and are read; fitsSMTPLimits tells"
+        case "ISEMAIL_RFC5322_LABEL_TOOLONG", "ISEMAIL_RFC5322_DOMAIN_TOOLONG":
+            "no DNS name: told as invalidDomain in headers too"
         case "ISEMAIL_DEPREC_QP": "quoted NUL, CR and LF are told as invalid, though obs-qp has them"
         case "ISEMAIL_ERR_EXPECTING_QPAIR": "RFC 6532 lets UTF-8 stand in a quoted pair"
         default: nil
@@ -95,7 +102,8 @@ struct EnvelopeAddressTests {
         var headerAgreed = 0
         var differing = [String]()
         for test in cases {
-            let isSMTP = ["ISEMAIL_VALID_CATEGORY", "ISEMAIL_DNSWARN", "ISEMAIL_RFC5321"].contains(test.category)
+            let isSMTP =
+                ["ISEMAIL_VALID_CATEGORY", "ISEMAIL_DNSWARN", "ISEMAIL_RFC5321"].contains(test.category)
                 || test.diagnosis == "ISEMAIL_RFC5321_IPV6DEPRECATED"
             let read = AddrSpec(envelope: test.address) != nil
             if read == isSMTP {
@@ -103,15 +111,20 @@ struct EnvelopeAddressTests {
             } else {
                 let why = reason(test) ?? "?"
                 differing.append("5321 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(why)")
-                #expect(reason(test) != nil, "5321 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): read \(read)")
+                #expect(
+                    reason(test) != nil,
+                    "5321 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): read \(read)")
             }
             let list = AddressList.parse(test.address)
             let isLegal = list.isLegal && list.mailboxes.count == 1
             if isLegal == (test.category != "ISEMAIL_ERR") {
                 headerAgreed += 1
             } else {
-                differing.append("5322 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(reason(test) ?? "?")")
-                #expect(reason(test) != nil, "5322 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(list.defects)")
+                differing.append(
+                    "5322 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(reason(test) ?? "?")")
+                #expect(
+                    reason(test) != nil,
+                    "5322 \(test.set) \(test.id) \(test.address.debugDescription) \(test.diagnosis): \(list.defects)")
             }
         }
         print("isemail: RFC 5321 \(envelopeAgreed) of \(cases.count), RFC 5322 \(headerAgreed) of \(cases.count)")

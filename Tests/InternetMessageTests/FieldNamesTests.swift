@@ -6,8 +6,10 @@ struct FieldNamesTests {
     @Test func sets() {
         let set: FieldNameSet = ["From", "to", "X-Long-Name", "cc", "TO"]
         for (name, isThere) in [
-            ("from", true), ("FROM", true), ("To", true), ("tO", true), ("x-long-name", true), ("CC", true), ("", false), ("fro", false),
-            ("form", false), ("frOm1", false), ("x-long-namf", false), ("bc", false), (String(repeating: "x", count: 5000), false),
+            ("from", true), ("FROM", true), ("To", true), ("tO", true), ("x-long-name", true), ("CC", true), ("", false),
+            ("fro", false),
+            ("form", false), ("frOm1", false), ("x-long-namf", false), ("bc", false),
+            (String(repeating: "x", count: 5000), false),
         ] {
             #expect(set.contains(HeaderField(name, "x")) == isThere, "\(name)")
         }
@@ -15,14 +17,17 @@ struct FieldNamesTests {
         #expect(!([] as FieldNameSet).contains(HeaderField("From", "x")))
     }
 
-    /// Against the plain way: strings in a dictionary. Names that are alike in all but one octet, and more of them than fit one table.
+    /// Against the plain way: strings in a dictionary. Names that are alike in all but one octet, and more of them than fit one
+    /// table.
     @Test func indexFindsWhatADictionaryFinds() {
         var generator = SeededGenerator(state: 11)
         let letters = Array("aAbB-_@`".utf8)
         for round in 0..<60 {
             let fields = (0..<(round * 7)).map { _ in
                 HeaderField(
-                    bytes: (0..<Int.random(in: 0...(round % 12), using: &generator)).map { _ in letters.randomElement(using: &generator) ?? 0 }
+                    bytes: (0..<Int.random(in: 0...(round % 12), using: &generator)).map { _ in
+                        letters.randomElement(using: &generator) ?? 0
+                    }
                         + [UInt8(ascii: ":")])
             }
             let index = FieldNameIndex(fields)

@@ -12,7 +12,9 @@ struct MIMEPartTests {
     private func show(_ part: MIMEPart, _ bytes: [UInt8]) -> String {
         let type = "\(part.contentType.type)/\(part.contentType.subtype)"
         if part.isComposite { return "\(type)(" + part.children.map { show($0, bytes) }.joined(separator: " ") + ")" }
-        return "\(type)\"" + String(decoding: bytes[part.bodyRange], as: UTF8.self).replacing("\r\n", with: "|").replacing("\n", with: "~") + "\""
+        return "\(type)\""
+            + String(decoding: bytes[part.bodyRange], as: UTF8.self).replacing("\r\n", with: "|").replacing("\n", with: "~")
+            + "\""
     }
 
     private func mixed(_ body: String, boundary: String = "b") -> String {
@@ -20,28 +22,33 @@ struct MIMEPartTests {
     }
 
     @Test func aMultipartIsTakenApart() {
-        let (part, message) = parse(mixed("pre\r\n--b\r\n\r\none\r\n--b\r\nContent-Type: text/html\r\n\r\ntwo\r\n\r\n--b--\r\nepi\r\n"))
+        let (part, message) = parse(
+            mixed("pre\r\n--b\r\n\r\none\r\n--b\r\nContent-Type: text/html\r\n\r\ntwo\r\n\r\n--b--\r\nepi\r\n"))
         #expect(show(part, message.bytes) == "multipart/mixed(text/plain\"one\" text/html\"two|\")")
         #expect(part.preamble.map { String(decoding: message.bytes[$0], as: UTF8.self) } == "pre")
         #expect(part.epilogue.map { String(decoding: message.bytes[$0], as: UTF8.self) } == "epi\r\n")
-        #expect(part.children.map { String(decoding: message.bytes[$0.headerRange], as: UTF8.self) } == ["", "Content-Type: text/html\r\n"])
+        #expect(
+            part.children.map { String(decoding: message.bytes[$0.headerRange], as: UTF8.self) } == [
+                "", "Content-Type: text/html\r\n",
+            ])
         #expect(part.flattened.allSatisfy { $0.defects.isEmpty } && part.flattened.map(\.depth) == [0, 1, 1])
     }
 
-    @Test(arguments: [
-        // Line feeds alone, white space after a delimiter, no final line break.
-        ("--b\n\none\n--b \t\n\ntwo\n--b--", "multipart/mixed(text/plain\"one\" text/plain\"two\")", []),
-        ("--b\r\n\r\n--b--\r\n", "multipart/mixed(text/plain\"\")", []),
-        ("--b\r\n\r\n\r\n--b--\r\n", "multipart/mixed(text/plain\"\")", []),
-        ("--b\r\n\r\none", "multipart/mixed(text/plain\"one\")", [.missingClosingBoundary]),
-        ("no parts\r\n", "multipart/mixed\"no parts|\"", [.noParts]),
-        ("", "multipart/mixed\"\"", [.noParts]),
-        ("--b--\r\nx", "multipart/mixed\"--b--|x\"", []),
-        ("--b\r\n\r\nx\r\n--bc\r\ny\r\n--b--", "multipart/mixed(text/plain\"x|--bc|y\")", [.delimiterPrefix]),
-        ("--b\r\n\r\nx\r\n--b--\r\n--b\r\n\r\ny\r\n--b--", "multipart/mixed(text/plain\"x\")", [.delimiterInEpilogue]),
-        ("--b\r\n\r\nx--b\r\n --b\r\n--b--", "multipart/mixed(text/plain\"x--b| --b\")", []),
-        ("--b\r\n\r\nx\r\r\n--b--", "multipart/mixed(text/plain\"x\r\")", []),
-    ] as [(String, String, Set<MIMEDefect>)])
+    @Test(
+        arguments: [
+            // Line feeds alone, white space after a delimiter, no final line break.
+            ("--b\n\none\n--b \t\n\ntwo\n--b--", "multipart/mixed(text/plain\"one\" text/plain\"two\")", []),
+            ("--b\r\n\r\n--b--\r\n", "multipart/mixed(text/plain\"\")", []),
+            ("--b\r\n\r\n\r\n--b--\r\n", "multipart/mixed(text/plain\"\")", []),
+            ("--b\r\n\r\none", "multipart/mixed(text/plain\"one\")", [.missingClosingBoundary]),
+            ("no parts\r\n", "multipart/mixed\"no parts|\"", [.noParts]),
+            ("", "multipart/mixed\"\"", [.noParts]),
+            ("--b--\r\nx", "multipart/mixed\"--b--|x\"", []),
+            ("--b\r\n\r\nx\r\n--bc\r\ny\r\n--b--", "multipart/mixed(text/plain\"x|--bc|y\")", [.delimiterPrefix]),
+            ("--b\r\n\r\nx\r\n--b--\r\n--b\r\n\r\ny\r\n--b--", "multipart/mixed(text/plain\"x\")", [.delimiterInEpilogue]),
+            ("--b\r\n\r\nx--b\r\n --b\r\n--b--", "multipart/mixed(text/plain\"x--b| --b\")", []),
+            ("--b\r\n\r\nx\r\r\n--b--", "multipart/mixed(text/plain\"x\r\")", []),
+        ] as [(String, String, Set<MIMEDefect>)])
     func delimitersAreFoundAsTheRFCSays(_ body: String, _ expected: String, _ defects: Set<MIMEDefect>) {
         let (part, message) = parse(mixed(body))
         #expect(show(part, message.bytes) == expected)
@@ -60,19 +67,24 @@ struct MIMEPartTests {
 
     @Test func boundariesMayBePrefixesOfOneAnother() {
         let (part, message) = parse(mixed(nested, boundary: "outer"))
-        #expect(show(part, message.bytes) == "multipart/mixed(multipart/alternative(text/plain\"a\" text/plain\"b\") text/plain\"c\")")
+        #expect(
+            show(part, message.bytes) == "multipart/mixed(multipart/alternative(text/plain\"a\" text/plain\"b\") text/plain\"c\")"
+        )
         #expect(part.defects == [.delimiterPrefix] && part.children[0].defects.isEmpty)
     }
 
     @Test func anOuterDelimiterEndsInnerParts() {
         let text = nested.replacing("--outer-1--\r\n\r\n", with: "")
         let (part, message) = parse(mixed(text, boundary: "outer"))
-        #expect(show(part, message.bytes) == "multipart/mixed(multipart/alternative(text/plain\"a\" text/plain\"b\") text/plain\"c\")")
+        #expect(
+            show(part, message.bytes) == "multipart/mixed(multipart/alternative(text/plain\"a\" text/plain\"b\") text/plain\"c\")"
+        )
         #expect(part.children[0].defects == [.missingClosingBoundary])
     }
 
     @Test func oneBoundaryForTwoMultipartsIsTold() {
-        let (part, message) = parse(mixed("--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nx\r\n--b--\r\n--b--\r\n"))
+        let (part, message) = parse(
+            mixed("--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nx\r\n--b--\r\n--b--\r\n"))
         #expect(show(part, message.bytes) == "multipart/mixed(multipart/mixed(text/plain\"x\"))")
         #expect(part.defects.contains(.ambiguousDelimiter))
     }
@@ -98,23 +110,34 @@ struct MIMEPartTests {
         #expect(parse("Content-Transfer-Encoding: x\r\n\r\n").part.defects == [.unknownTransferEncoding])
     }
 
-    @Test(arguments: [
-        ("Content-Type: text/plain\r\nContent-Type: text/html\r\n\r\n", [.duplicateContentType]),
-        ("Content-Type: garbage\r\n\r\n", [.invalidContentType]),
-        ("Content-Transfer-Encoding: 7bit\r\nContent-Transfer-Encoding: base64\r\n\r\n", [.duplicateTransferEncoding]),
-        ("Content-Disposition: inline\r\nContent-Disposition: inline\r\n\r\n", [.duplicateDisposition]),
-        ("Content-Type: multipart/mixed\r\n\r\n--\r\n\r\nx\r\n----\r\n", [.missingBoundary]),
-        ("Content-Type: multipart/mixed; boundary=\"\"\r\n\r\n--\r\n\r\nx\r\n----\r\n", [.missingBoundary]),
-        ("Content-Type: multipart/mixed; boundary=a; boundary=b\r\n\r\n--a\r\n\r\nx\r\n--a--\r\n", [.ambiguousBoundaryParameter]),
-        ("Content-Type: multipart/mixed; boundary=\"a\u{E9}\"\r\n\r\n--a\u{E9}\r\n\r\nx\r\n--a\u{E9}--\r\n", [.invalidBoundary]),
-        ("Content-Type: multipart/mixed; boundary=a\r\nContent-Transfer-Encoding: base64\r\n\r\n--a\r\n\r\nx\r\n--a--\r\n", [.encodedComposite]),
-    ] as [(String, Set<MIMEDefect>)])
+    @Test(
+        arguments: [
+            ("Content-Type: text/plain\r\nContent-Type: text/html\r\n\r\n", [.duplicateContentType]),
+            ("Content-Type: garbage\r\n\r\n", [.invalidContentType]),
+            ("Content-Transfer-Encoding: 7bit\r\nContent-Transfer-Encoding: base64\r\n\r\n", [.duplicateTransferEncoding]),
+            ("Content-Disposition: inline\r\nContent-Disposition: inline\r\n\r\n", [.duplicateDisposition]),
+            ("Content-Type: multipart/mixed\r\n\r\n--\r\n\r\nx\r\n----\r\n", [.missingBoundary]),
+            ("Content-Type: multipart/mixed; boundary=\"\"\r\n\r\n--\r\n\r\nx\r\n----\r\n", [.missingBoundary]),
+            (
+                "Content-Type: multipart/mixed; boundary=a; boundary=b\r\n\r\n--a\r\n\r\nx\r\n--a--\r\n",
+                [.ambiguousBoundaryParameter]
+            ),
+            (
+                "Content-Type: multipart/mixed; boundary=\"a\u{E9}\"\r\n\r\n--a\u{E9}\r\n\r\nx\r\n--a\u{E9}--\r\n",
+                [.invalidBoundary]
+            ),
+            (
+                "Content-Type: multipart/mixed; boundary=a\r\nContent-Transfer-Encoding: base64\r\n\r\n--a\r\n\r\nx\r\n--a--\r\n",
+                [.encodedComposite]
+            ),
+        ] as [(String, Set<MIMEDefect>)])
     func whatTwoProgramsReadDifferentlyIsTold(_ text: String, _ defects: Set<MIMEDefect>) {
         #expect(parse(text).part.defects == defects)
     }
 
     @Test func aDigestHoldsMessages() {
-        let (part, message) = parse("Content-Type: multipart/digest; boundary=b\r\n\r\n--b\r\n\r\nSubject: x\r\n\r\nbody\r\n--b--")
+        let (part, message) = parse(
+            "Content-Type: multipart/digest; boundary=b\r\n\r\n--b\r\n\r\nSubject: x\r\n\r\nbody\r\n--b--")
         #expect(show(part, message.bytes) == "multipart/digest(message/rfc822(text/plain\"body\"))")
         #expect(part.children[0].children[0].header.first("subject") != nil)
     }

@@ -21,13 +21,18 @@ struct MessageTests {
         #expect(whole.defects.isEmpty && whole.bytes == "A: 1\r\nB: 2\r\n 3\r\n\r\nbody\r\n".octets)
     }
 
-    @Test(arguments: [
-        ("A: 1\r\nno colon\r\n\r\n", [.lineWithoutColon]), (": x\r\n\r\n", [.emptyName]), ("A b: x\r\n\r\n", [.invalidName]), ("\u{E4}: x\r\n\r\n", [.eightBitName]),
-        ("A : x\r\n\r\n", [.spaceBeforeColon]), (" A: x\r\n\r\n", [.leadingContinuation, .invalidName]), ("A: x\r\n \t\r\n\r\n", [.whiteSpaceOnlyLine]),
-        ("A: \0\r\n\r\n", [.nul]), ("A: \rx\r\n\r\n", [.bareCR]), ("A: x\n\r\n", [.bareLF]), ("A: \u{1}\r\n\r\n", [.controlCharacter]),
-        ("A: x", [.unterminatedLine]), ("A: " + String(repeating: "x", count: 996) + "\r\n\r\n", [.longLine]), ("A:\r\n\r\n", []), ("", []), ("\r\n", []),
-        ("A: é\r\n\r\n", []),
-    ] as [(String, Set<MessageDefect>)])
+    @Test(
+        arguments: [
+            ("A: 1\r\nno colon\r\n\r\n", [.lineWithoutColon]), (": x\r\n\r\n", [.emptyName]), ("A b: x\r\n\r\n", [.invalidName]),
+            ("\u{E4}: x\r\n\r\n", [.eightBitName]),
+            ("A : x\r\n\r\n", [.spaceBeforeColon]), (" A: x\r\n\r\n", [.leadingContinuation, .invalidName]),
+            ("A: x\r\n \t\r\n\r\n", [.whiteSpaceOnlyLine]),
+            ("A: \0\r\n\r\n", [.nul]), ("A: \rx\r\n\r\n", [.bareCR]), ("A: x\n\r\n", [.bareLF]),
+            ("A: \u{1}\r\n\r\n", [.controlCharacter]),
+            ("A: x", [.unterminatedLine]), ("A: " + String(repeating: "x", count: 996) + "\r\n\r\n", [.longLine]),
+            ("A:\r\n\r\n", []), ("", []), ("\r\n", []),
+            ("A: é\r\n\r\n", []),
+        ] as [(String, Set<MessageDefect>)])
     func everyDefectIsTold(_ text: String, _ defects: Set<MessageDefect>) {
         #expect(Message.parse(text.octets).defects == defects)
     }

@@ -4,12 +4,14 @@ import Testing
 
 enum TestData {
     /// The package root, from this file's place.
-    static let packageRoot = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    static let packageRoot = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
 
     /// `POSTERN_CONFORMANCE`, else `../shared/conformance` beside the package; nil where it is absent.
     static let conformance: URL? = {
         let named = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"]
-        let folder = named.map { URL(filePath: $0) } ?? packageRoot.deletingLastPathComponent().appending(path: "shared/conformance")
+        let folder =
+            named.map { URL(filePath: $0) } ?? packageRoot.deletingLastPathComponent().appending(path: "shared/conformance")
         var isFolder: ObjCBool = false
         return FileManager.default.fileExists(atPath: folder.path, isDirectory: &isFolder) && isFolder.boolValue ? folder : nil
     }()
@@ -20,7 +22,8 @@ enum TestData {
     static func files(_ folders: [String]) -> [URL] {
         guard let root = conformance else { return [] }
         return folders.flatMap { folder -> [URL] in
-            let walker = FileManager.default.enumerator(at: root.appending(path: folder), includingPropertiesForKeys: [.isRegularFileKey])
+            let walker = FileManager.default.enumerator(
+                at: root.appending(path: folder), includingPropertiesForKeys: [.isRegularFileKey])
             return (walker?.allObjects as? [URL] ?? []).filter {
                 (try? $0.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile) == true
             }

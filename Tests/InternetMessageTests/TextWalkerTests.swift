@@ -24,7 +24,10 @@ struct TextWalkerTests {
                 } else {
                     #expect(stretch.overlap == 0 && stretch.start == 0)
                     let type = stretch.part.contentType
-                    texts.append(Text(ordinal: stretch.ordinal, type: "\(type.type)/\(type.subtype)", isLoose: stretch.isLoose, octets: stretch.octets))
+                    texts.append(
+                        Text(
+                            ordinal: stretch.ordinal, type: "\(type.type)/\(type.subtype)", isLoose: stretch.isLoose,
+                            octets: stretch.octets))
                 }
             }
         }
@@ -88,13 +91,18 @@ struct TextWalkerTests {
     @Test func damagedTreesReadAlike() {
         var random = SeededGenerator(state: 43)
         let pieces = [
-            "--a", "--a--", "--b", "--b--", "--", "-", "a", "\r\n", "\r\n", "\r\n\r\n", "\n", "\r", " ", "x", "=", "=4", "=\r\n", "YWI=", "\0", "é",
-            "Content-Type: text/plain\r\n", "Content-Type: multipart/mixed; boundary=b\r\n", "Content-Type: message/rfc822\r\n\r\n",
-            "Content-Type: multipart/digest; boundary=a\r\n", "Content-Transfer-Encoding: base64\r\n", "Content-Transfer-Encoding: quoted-printable\r\n",
+            "--a", "--a--", "--b", "--b--", "--", "-", "a", "\r\n", "\r\n", "\r\n\r\n", "\n", "\r", " ", "x", "=", "=4", "=\r\n",
+            "YWI=", "\0", "é",
+            "Content-Type: text/plain\r\n", "Content-Type: multipart/mixed; boundary=b\r\n",
+            "Content-Type: message/rfc822\r\n\r\n",
+            "Content-Type: multipart/digest; boundary=a\r\n", "Content-Transfer-Encoding: base64\r\n",
+            "Content-Transfer-Encoding: quoted-printable\r\n",
         ].map(\.octets)
         for round in 0..<6_000 {
             let body = (0..<Int.random(in: 0...40, using: &random)).flatMap { _ in pieces.randomElement(using: &random) ?? [] }
-            compare("Content-Type: multipart/mixed; boundary=a\r\n\r\n".octets + body, "round \(round): \(String(decoding: body, as: UTF8.self).debugDescription)", random: &random)
+            compare(
+                "Content-Type: multipart/mixed; boundary=a\r\n\r\n".octets + body,
+                "round \(round): \(String(decoding: body, as: UTF8.self).debugDescription)", random: &random)
         }
     }
 
@@ -116,10 +124,14 @@ struct TextWalkerTests {
     }
 
     @Test func aWideTextIsCutBetweenCharacters() {
-        let text = Array(String(repeating: "Gr\u{FC}\u{DF}e ", count: 20_000).utf16).flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }
-        var walker = TextWalker(header: HeaderSection([
-            HeaderField("Content-Type", "text/plain; charset=utf-16le"), HeaderField("Content-Transfer-Encoding", "base64"),
-        ])) { _ in true }
+        let text = Array(String(repeating: "Gr\u{FC}\u{DF}e ", count: 20_000).utf16).flatMap {
+            [UInt8($0 & 255), UInt8($0 >> 8)]
+        }
+        var walker = TextWalker(
+            header: HeaderSection([
+                HeaderField("Content-Type", "text/plain; charset=utf-16le"), HeaderField("Content-Transfer-Encoding", "base64"),
+            ])
+        ) { _ in true }
         let stretches = Base64.encode(text).withUnsafeBytes { walker.feed($0) } + walker.finish()
         #expect(stretches.count > 3 && stretches.allSatisfy { $0.start % 4 == 0 })
     }
@@ -128,7 +140,9 @@ struct TextWalkerTests {
         let body = """
             --b\r\n\r\ntext\r\n--b\r\nContent-Type: application/pdf\r\n\r\n%PDF\r\n--b\r\nContent-Type: message/rfc822\r\n\r\nSubject: x\r\n\r\ninner\r\n--b--\r\n
             """.octets
-        var walker = TextWalker(header: HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")])) { $0.contentType.matches("text") }
+        var walker = TextWalker(header: HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")])) {
+            $0.contentType.matches("text")
+        }
         let stretches = body.withUnsafeBytes { walker.feed($0) } + walker.finish()
         #expect(stretches.map { String(decoding: $0.octets, as: UTF8.self) } == ["text", "inner"])
         #expect(stretches.map(\.ordinal) == [1, 4])
@@ -141,7 +155,8 @@ struct TextWalkerTests {
     func whatCannotBeHeldStopsTheWalk(_ body: String, _ stop: MIMEStop) {
         var walker = TextWalker(header: HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")])) { _ in true }
         var texts: [TextStretch] = []
-        for chunk in stride(from: 0, to: body.utf8.count, by: 10_000).map({ body.octets[$0..<min($0 + 10_000, body.utf8.count)] }) {
+        for chunk in stride(from: 0, to: body.utf8.count, by: 10_000).map({ body.octets[$0..<min($0 + 10_000, body.utf8.count)] })
+        {
             texts += chunk.withUnsafeBytes { walker.feed($0) }
         }
         texts += "\r\n--b\r\n\r\nmore\r\n--b--\r\n".octets.withUnsafeBytes { walker.feed($0) }

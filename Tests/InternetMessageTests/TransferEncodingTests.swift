@@ -4,12 +4,16 @@ import Support
 import Testing
 
 struct TransferEncodingTests {
-    @Test(arguments: [
-        ("YWJj", "abc", []), ("YWI=", "ab", []), ("YQ==", "a", []), ("", "", []), ("YW\r\nJj\r\n", "abc", []),
-        ("Y!W@J#j", "abc", [.strayCharacter]), ("YQ==YmM=", "abc", [.dataAfterPadding]), ("YWI", "ab", [.incompleteGroup]), ("YQ", "a", [.incompleteGroup]),
-        ("YQ=", "a", [.incompleteGroup]), ("YWJjZ", "abc", [.incompleteGroup]), ("YR==", "a", [.nonZeroPaddingBits]), ("====", "", [.strayPadding]),
-        ("YWJj=", "abc", [.strayPadding]), ("YQ===", "a", [.strayPadding]), ("YQ=YmM=", "abc", [.incompleteGroup, .dataAfterPadding]),
-    ] as [(String, String, Set<TransferDefect>)])
+    @Test(
+        arguments: [
+            ("YWJj", "abc", []), ("YWI=", "ab", []), ("YQ==", "a", []), ("", "", []), ("YW\r\nJj\r\n", "abc", []),
+            ("Y!W@J#j", "abc", [.strayCharacter]), ("YQ==YmM=", "abc", [.dataAfterPadding]), ("YWI", "ab", [.incompleteGroup]),
+            ("YQ", "a", [.incompleteGroup]),
+            ("YQ=", "a", [.incompleteGroup]), ("YWJjZ", "abc", [.incompleteGroup]), ("YR==", "a", [.nonZeroPaddingBits]),
+            ("====", "", [.strayPadding]),
+            ("YWJj=", "abc", [.strayPadding]), ("YQ===", "a", [.strayPadding]),
+            ("YQ=YmM=", "abc", [.incompleteGroup, .dataAfterPadding]),
+        ] as [(String, String, Set<TransferDefect>)])
     func base64IsDecoded(_ text: String, _ expected: String, _ defects: Set<TransferDefect>) {
         let plain = Base64.decode(text.octets)
         #expect(plain.bytes == expected.octets && plain.defects == defects)
@@ -17,14 +21,19 @@ struct TransferEncodingTests {
         #expect(mapped.bytes == expected.octets && mapped.defects == defects)
     }
 
-    @Test(arguments: [
-        ("abc", "abc", []), ("a=3Db", "a=b", []), ("a=\r\nb", "ab", []), ("a=\nb", "ab", []), ("a= \t\r\nb", "ab", []), ("a=C3=A9", "aé", []),
-        ("a=c3=a9", "aé", [.lowercaseEscape]), ("a=zz", "a=zz", [.invalidEscape]), ("a=3", "a=3", [.invalidEscape]), ("a=", "a", [.trailingSoftBreak]),
-        ("a \r\nb", "a\r\nb", [.trailingWhiteSpace]), ("a ", "a", [.trailingWhiteSpace]), ("a=20\r\nb", "a \r\nb", []), ("é", "é", [.rawOctet]),
-        ("a\u{1}", "a\u{1}", [.rawOctet]), ("a b", "a b", []), ("=", "", [.trailingSoftBreak]), ("a=\rb", "a=\rb", [.invalidEscape]),
-        (String(repeating: "a", count: 77), String(repeating: "a", count: 77), []),
-        (String(repeating: "a", count: 78), String(repeating: "a", count: 78), [.longLine]),
-    ] as [(String, String, Set<TransferDefect>)])
+    @Test(
+        arguments: [
+            ("abc", "abc", []), ("a=3Db", "a=b", []), ("a=\r\nb", "ab", []), ("a=\nb", "ab", []), ("a= \t\r\nb", "ab", []),
+            ("a=C3=A9", "aé", []),
+            ("a=c3=a9", "aé", [.lowercaseEscape]), ("a=zz", "a=zz", [.invalidEscape]), ("a=3", "a=3", [.invalidEscape]),
+            ("a=", "a", [.trailingSoftBreak]),
+            ("a \r\nb", "a\r\nb", [.trailingWhiteSpace]), ("a ", "a", [.trailingWhiteSpace]), ("a=20\r\nb", "a \r\nb", []),
+            ("é", "é", [.rawOctet]),
+            ("a\u{1}", "a\u{1}", [.rawOctet]), ("a b", "a b", []), ("=", "", [.trailingSoftBreak]),
+            ("a=\rb", "a=\rb", [.invalidEscape]),
+            (String(repeating: "a", count: 77), String(repeating: "a", count: 77), []),
+            (String(repeating: "a", count: 78), String(repeating: "a", count: 78), [.longLine]),
+        ] as [(String, String, Set<TransferDefect>)])
     func quotedPrintableIsDecoded(_ text: String, _ expected: String, _ defects: Set<TransferDefect>) {
         let decoded = QuotedPrintable.decode(text.octets[...])
         #expect(decoded.bytes == expected.octets && decoded.defects == defects)
@@ -67,17 +76,22 @@ struct TransferEncodingTests {
         let alphabet = "YWJjZ012==\r\n !%a".octets
         for _ in 0..<1500 {
             let text = (0..<Int.random(in: 0...80, using: &random)).map { _ in alphabet.randomElement(using: &random) ?? 0 }
-            for decoded in [DecodedText(base64: text[...]), DecodedText(quotedPrintable: text[...]), DecodedText(identity: text[...])] {
+            for decoded in [
+                DecodedText(base64: text[...]), DecodedText(quotedPrintable: text[...]), DecodedText(identity: text[...]),
+            ] {
                 #expect(decoded.rawOffset(of: decoded.bytes.count) <= text.count && decoded.rawOffset(of: -1) == 0)
                 guard !decoded.bytes.isEmpty else { continue }
                 let low = Int.random(in: 0..<decoded.bytes.count, using: &random)
                 let high = Int.random(in: low...decoded.bytes.count, using: &random)
                 let range = decoded.rawRange(of: low..<high)
-                #expect(range.decoded.lowerBound <= low && range.decoded.upperBound >= high && range.decoded.count <= high - low + 4)
+                #expect(
+                    range.decoded.lowerBound <= low && range.decoded.upperBound >= high && range.decoded.count <= high - low + 4)
                 guard low < high else { continue }
                 let again = decoded.encoding.decode(decoded.raw[range.raw])?.bytes
                 // Alone, white space, CR or "=" at the end of the piece would mean something else.
-                if let last = decoded.bytes[range.decoded].last, !last.isFoldingWhiteSpace, last != UInt8(ascii: "=") { #expect(again == Array(decoded.bytes[range.decoded])) }
+                if let last = decoded.bytes[range.decoded].last, !last.isFoldingWhiteSpace, last != UInt8(ascii: "=") {
+                    #expect(again == Array(decoded.bytes[range.decoded]))
+                }
                 #expect(decoded.rawOffset(of: low) == range.raw.lowerBound)
             }
         }
@@ -104,7 +118,11 @@ struct TransferEncodingTests {
             let middle = Int.random(in: low...bytes.count, using: &random)
             let high = Int.random(in: middle...bytes.count, using: &random)
             // Cutting CR from LF is not a replacement of words.
-            if bytes[low] == 0x0A || (middle < bytes.count && bytes[middle] == 0x0A) || (high < bytes.count && bytes[high] == 0x0A) { continue }
+            if bytes[low] == 0x0A || (middle < bytes.count && bytes[middle] == 0x0A)
+                || (high < bytes.count && bytes[high] == 0x0A)
+            {
+                continue
+            }
             let new = "new word é ".octets
             let edits = [DecodedText.Replacement(low..<middle, new), .init(high..<high, "!".octets)]
             let expected = Array(bytes[..<low]) + new + bytes[middle..<high] + "!".octets + bytes[high...]
@@ -113,16 +131,20 @@ struct TransferEncodingTests {
                 let replaced = text.replacing(edits)
                 #expect(encoding.decode(replaced[...])?.bytes == expected, "\(encoding)")
                 if !encoding.isIdentity {
-                    #expect(replaced.split(separator: 10, omittingEmptySubsequences: false).allSatisfy { $0.count <= 77 }, "\(encoding)")
+                    #expect(
+                        replaced.split(separator: 10, omittingEmptySubsequences: false).allSatisfy { $0.count <= 77 },
+                        "\(encoding)")
                 }
             }
         }
     }
 
-    @Test(arguments: [
-        ("base64", .base64), (" BASE64 (c)", .base64), ("quoted-printable", .quotedPrintable), ("7bit", .sevenBit), ("8BIT", .eightBit), ("binary;", .binary),
-        ("", .sevenBit), ("x-uuencode", .unknown("x-uuencode")),
-    ] as [(String, TransferEncoding)])
+    @Test(
+        arguments: [
+            ("base64", .base64), (" BASE64 (c)", .base64), ("quoted-printable", .quotedPrintable), ("7bit", .sevenBit),
+            ("8BIT", .eightBit), ("binary;", .binary),
+            ("", .sevenBit), ("x-uuencode", .unknown("x-uuencode")),
+        ] as [(String, TransferEncoding)])
     func namesAreRead(_ text: String, _ expected: TransferEncoding) {
         #expect(TransferEncoding.parse(text) == expected)
     }

@@ -91,10 +91,13 @@ struct DKIMCanonicalizationTests {
         // RFC 6376 sections 3.4.3 and 3.4.4.
         let simple = DKIMBodyHashes([.init(canonicalization: .simple, length: nil)]).finish()
         #expect(
-            simple.values.map { Base64.encodeUnbroken($0.sha256) } == [Array("frcCV1k9oG9oKj3dpUqdJg1PxRT2RSN/XKdLCPjaYaY=".utf8)])
+            simple.values.map { Base64.encodeUnbroken($0.sha256) } == [Array("frcCV1k9oG9oKj3dpUqdJg1PxRT2RSN/XKdLCPjaYaY=".utf8)]
+        )
         let relaxed = DKIMBodyHashes([.init(canonicalization: .relaxed, length: nil)]).finish()
         #expect(
-            relaxed.values.map { Base64.encodeUnbroken($0.sha256) } == [Array("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=".utf8)])
+            relaxed.values.map { Base64.encodeUnbroken($0.sha256) } == [
+                Array("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=".utf8)
+            ])
     }
 
     @Test func headerFields() {

@@ -39,7 +39,8 @@ enum DKIMForge {
         let unsigned = HeaderField(name: "DKIM-Signature", rawValue: Array(text.replacing(/\s*\{b\}\s*/, with: "").utf8))
         let fields = DKIMSignedFields(message.header)
         let digest = fields.digest(
-            fields.signed(DKIMNameList(names), own: nil), canonicalization: header, signatureField: unsigned, signatureRange: 0..<0)
+            fields.signed(DKIMNameList(names), own: nil), canonicalization: header, signatureField: unsigned,
+            signatureRange: 0..<0)
         let signature = template.contains("rsa-") ? try rsa.get().signSHA256(digest: digest) : try ed25519.get().sign(digest)
         var signed = message
         let value = text.replacing("{b}", with: String(decoding: Base64.encodeUnbroken(signature), as: UTF8.self))

@@ -62,7 +62,9 @@ struct DKIMTestMessage {
 
     var bytes: [UInt8] { header.fields.flatMap { $0.bytes + [13, 10] } + [13, 10] + body }
 
-    func verify(_ dns: any DNSResolver, now: Int64 = 1_795_000_000, chunk: Int = 65536, limits: DKIMLimits = DKIMLimits())
+    func verify(
+        _ dns: any DNSResolver, now: Int64 = 1_795_000_000, chunk: Int = 65536, limits: DKIMLimits = DKIMLimits()
+    )
         -> [DKIMFinding]
     {
         let verifier = DKIMVerifier(header: header, now: now, limits: limits)

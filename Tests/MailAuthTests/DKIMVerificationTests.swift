@@ -10,7 +10,9 @@ import Testing
 struct DKIMVerificationTests {
     private let now: Int64 = 1_793_600_000
 
-    private func verify(_ template: String, dns: DKIMTestDNS? = nil, length: Int? = nil, names: [String] = ["from"]) throws
+    private func verify(
+        _ template: String, dns: DKIMTestDNS? = nil, length: Int? = nil, names: [String] = ["from"]
+    ) throws
         -> DKIMFinding
     {
         let message = try DKIMForge.sign(DKIMForge.message, template, length: length, names: names)

@@ -70,7 +70,9 @@ import Testing
                 type == "rsa"
                 ? try RSAPrivateKey.generate(bits: 1024).publicKeyInfo() : try Ed25519PrivateKey.generate().rawPublicKey()
             let changed = DKIMTestDNS(
-                txt: [DKIMForge.keyName: "v=DKIM1; k=\(type); p=\(String(decoding: Base64.encodeUnbroken(another), as: UTF8.self))"])
+                txt: [
+                    DKIMForge.keyName: "v=DKIM1; k=\(type); p=\(String(decoding: Base64.encodeUnbroken(another), as: UTF8.self))"
+                ])
             let testing = try DKIMForge.dns("v=DKIM1; t=y; k=\(type);", algorithm: algorithm)
             let revoked = DKIMTestDNS(txt: [DKIMForge.keyName: "v=DKIM1; k=\(type); p="])
             for _ in 0..<2 {

@@ -6,7 +6,8 @@ import Testing
 @testable import MailAuth
 
 @Suite struct PreferringAuthenticatorTests {
-    private func dmarc(_ results: String, record: String = "v=DMARC1; p=reject; adkim=s; aspf=s", failing: Bool = false) -> String {
+    private func dmarc(_ results: String, record: String = "v=DMARC1; p=reject; adkim=s; aspf=s", failing: Bool = false) -> String
+    {
         let zone = ZoneResolver([
             "_dmarc.app.example": failing ? .init(failure: .timeout) : .init(records: [.txt: [.txt(Array(record.utf8))]])
         ])

@@ -11,7 +11,8 @@ import Testing
         "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
             .utf8)
     private static let signature = hex(
-        "0ed1215379636c483c2f7f155807d402a3b228033af97c7e17819ac3169ea665" + "c50a07d38c3c70e5d8f12daf084a5480a66590c5f293509a8f3f7f8a83a354d5")
+        "0ed1215379636c483c2f7f155807d402a3b228033af97c7e17819ac3169ea665"
+            + "c50a07d38c3c70e5d8f12daf084a5480a66590c5f293509a8f3f7f8a83a354d5")
 
     @Test func theExampleOfTheStandardVerifies() throws {
         let key = try P256PublicKey(x: Self.x, y: Self.y)
@@ -44,7 +45,9 @@ import Testing
     @Test func onlyUncompressedPointsOfTheCurveAreTaken() throws {
         let key = try P256PrivateKey.generate().publicKey
         #expect(throws: CryptoError.self) { try P256PublicKey(x: key.x, y: key.x) }
-        #expect(throws: CryptoError.self) { try P256PublicKey(x: [UInt8](repeating: 0, count: 32), y: [UInt8](repeating: 0, count: 32)) }
+        #expect(throws: CryptoError.self) {
+            try P256PublicKey(x: [UInt8](repeating: 0, count: 32), y: [UInt8](repeating: 0, count: 32))
+        }
         #expect(throws: CryptoError.self) { try P256PublicKey(x: Array(key.x.dropLast()), y: key.y) }
         #expect(try P256PublicKey(publicKeyInfo: key.publicKeyInfo).x == key.x)
         #expect(throws: CryptoError.self) { try P256PublicKey(publicKeyInfo: key.publicKeyInfo + [0]) }
@@ -64,7 +67,10 @@ import Testing
         let order = hex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551")
         let zero = [UInt8](repeating: 0, count: 32)
         let good = try key.signSHA256(message: [1])
-        for (r, s) in [(zero, zero), (order, order), (Array(good.prefix(32)), zero), (zero, Array(good.suffix(32))), (Array(good.prefix(32)), order)] {
+        for (r, s) in [
+            (zero, zero), (order, order), (Array(good.prefix(32)), zero), (zero, Array(good.suffix(32))),
+            (Array(good.prefix(32)), order),
+        ] {
             #expect(!key.publicKey.verifySHA256(message: [1], signature: r + s))
         }
         #expect(!key.publicKey.verifySHA256(message: [1], signature: Array(good.dropLast())))

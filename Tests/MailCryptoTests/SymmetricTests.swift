@@ -50,7 +50,9 @@ struct SymmetricTests {
         // One key for many messages, from many threads: none leaves anything behind.
         let prepared = HMACSHA256(key: hex(key))
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
-            #expect(prepared.authenticationCode(for: [UInt8(thread)]) == HMACSHA256.authenticationCode(for: [UInt8(thread)], key: hex(key)))
+            #expect(
+                prepared.authenticationCode(for: [UInt8(thread)])
+                    == HMACSHA256.authenticationCode(for: [UInt8(thread)], key: hex(key)))
             #expect(prepared.authenticationCode(for: hex(message)) == hex(code))
         }
     }

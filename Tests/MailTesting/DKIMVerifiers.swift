@@ -7,7 +7,8 @@ package enum DKIMVerifiers {
 
     /// Python that has dkimpy and PyNaCl: that of `make test-tools`, else the system's; nil where neither has.
     package static let python: String? = [
-        own.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(".build/test-tools/bin/python3").path, "python3",
+        own.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(".build/test-tools/bin/python3").path,
+        "python3",
     ]
     .first { (try? run([$0, "-c", "import dkim, nacl"])) != nil }
 
@@ -17,10 +18,14 @@ package enum DKIMVerifiers {
     package struct Failure: Error { let command: [String], status: Int32 }
 
     /// A line for each `*.eml` of the folder: its name, then the result of each signature from the top. Keys are in `dns.tsv`.
-    package static func dkimpy(_ folder: URL, python: String) throws -> [[Substring]] { try verify([python, script("verify_dkimpy.py")], folder) }
+    package static func dkimpy(_ folder: URL, python: String) throws -> [[Substring]] {
+        try verify([python, script("verify_dkimpy.py")], folder)
+    }
 
     /// As `dkimpy`. Versions that do not know Ed25519 say `unsupported`.
-    package static func mailDKIM(_ folder: URL) throws -> [[Substring]] { try verify(["perl", script("verify_mail_dkim.pl")], folder) }
+    package static func mailDKIM(_ folder: URL) throws -> [[Substring]] {
+        try verify(["perl", script("verify_mail_dkim.pl")], folder)
+    }
 
     private static func script(_ name: String) -> String { own.appendingPathComponent("Tools").appendingPathComponent(name).path }
 

@@ -25,7 +25,10 @@ import Testing
             port = try FreePort.next()
             process = try ManagedProcess(
                 "/usr/bin/env",
-                ["openssl", "s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate.certificate, "-key", certificate.key, "-naccept", "1"])
+                [
+                    "openssl", "s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate.certificate, "-key",
+                    certificate.key, "-naccept", "1",
+                ])
             try process.waitForLine(containing: "ACCEPT")
             process.writeInput(replies.map { $0 + "\r\n" }.joined())
         }
@@ -40,19 +43,22 @@ import Testing
     }
 
     private static let willing = [
-        "220 mail ESMTP", "250-mail", "250-AUTH PLAIN LOGIN", "250 8BITMIME", "235 2.7.0 ok", "250 2.1.0 ok", "250 2.1.5 ok", "354 go on",
+        "220 mail ESMTP", "250-mail", "250-AUTH PLAIN LOGIN", "250 8BITMIME", "235 2.7.0 ok", "250 2.1.0 ok", "250 2.1.5 ok",
+        "354 go on",
         "250 2.0.0 Ok: queued as 4Abc", "221 bye",
     ]
 
     private func submission(_ port: UInt16, roots: String?, user: String? = "postern") throws -> SMTPSubmission {
         SMTPSubmission(
-            host: "127.0.0.1", port: port, helo: "mx.relay.example", security: .implicit(try SubmissionSecurity.context(rootsPath: roots)),
+            host: "127.0.0.1", port: port, helo: "mx.relay.example",
+            security: .implicit(try SubmissionSecurity.context(rootsPath: roots)),
             credentials: user.map { SubmissionCredentials(user: $0, password: "very secret") }, timeout: 120, dataTimeout: 120)
     }
 
     @Test func aMessageGoesEncryptedAndUnderOurName() throws {
         let server = try TLSServer(Self.willing)
-        let receipt = try submission(server.port, roots: server.certificate.certificate).send(from: nil, to: Self.inbox, message: Self.message)
+        let receipt = try submission(server.port, roots: server.certificate.certificate).send(
+            from: nil, to: Self.inbox, message: Self.message)
         #expect(receipt.queueID == "4Abc" && receipt.keywords.contains("8BITMIME"))
         _ = try server.process.waitForExit()
         let heard = server.heard
@@ -85,7 +91,8 @@ import Testing
         replies[4] = "535 5.7.8 wrong: very secret"
         let server = try TLSServer(replies)
         let failure = #expect(throws: SubmissionFailure.self) {
-            try submission(server.port, roots: server.certificate.certificate).send(from: nil, to: Self.inbox, message: Self.message)
+            try submission(server.port, roots: server.certificate.certificate).send(
+                from: nil, to: Self.inbox, message: Self.message)
         }
         #expect(failure == .permanent(.authentication, "535 5.7.8"))
         #expect(!"\(SubmissionCredentials(user: "a", password: "b"))".contains("b\""))
@@ -99,7 +106,8 @@ import Testing
         }
         // Asked for STARTTLS, a server that does not offer it gets nothing either.
         let plain = SMTPSubmission(
-            host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", security: .startTLS(try SubmissionSecurity.context()), timeout: 120,
+            host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", security: .startTLS(try SubmissionSecurity.context()),
+            timeout: 120,
             dataTimeout: 120)
         #expect(throws: SubmissionFailure.permanent(.tls, "the server offers no STARTTLS")) {
             try plain.send(from: nil, to: Self.inbox, message: Self.message)

@@ -57,13 +57,17 @@ private struct TestSigner: MessageSigner {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    private func mailer(signer: (any MessageSigner)? = nil, port: UInt16? = nil, url: String? = "https://relay.example") throws -> InboxMailer {
+    private func mailer(
+        signer: (any MessageSigner)? = nil, port: UInt16? = nil, url: String? = "https://relay.example"
+    ) throws -> InboxMailer {
         try InboxMailer(
             settings: MailerSettings(
-                from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co", relayDomain: "relay.example",
+                from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co",
+                relayDomain: "relay.example",
                 publicURL: url, limits: NoticeLimits()),
             store: store, tokens: { TokenMint(keys: Self.keys) }, signer: signer,
-            submission: SMTPSubmission(host: "127.0.0.1", port: port ?? sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
+            submission: SMTPSubmission(
+                host: "127.0.0.1", port: port ?? sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
             templates: .standard())
     }
 
@@ -72,7 +76,8 @@ private struct TestSigner: MessageSigner {
         let start = try #require(text.range(of: "Content-Type: \(type)"))
         let head = try #require(text[start.upperBound...].range(of: "\r\n\r\n"))
         let end = try #require(text[head.upperBound...].range(of: "\r\n--=_notice"))
-        return String(decoding: QuotedPrintable.decode(Array(text[head.upperBound..<end.lowerBound].utf8)[...]).bytes, as: UTF8.self)
+        return String(
+            decoding: QuotedPrintable.decode(Array(text[head.upperBound..<end.lowerBound].utf8)[...]).bytes, as: UTF8.self)
     }
 
     @Test func aVerificationMessageHoldsItsCodeItsLinkAndAnAddressForAnswers() throws {
@@ -108,7 +113,8 @@ private struct TestSigner: MessageSigner {
         }
         let anna = AddrSpec(localPart: "Anna+tag", domain: "home.example")
         #expect(
-            try store.verifications.confirm(answer: Int64(token.number), nonce: Int64(token.nonce), author: anna, now: Self.now)?.isNew == true)
+            try store.verifications.confirm(answer: Int64(token.number), nonce: Int64(token.nonce), author: anna, now: Self.now)?
+                .isNew == true)
     }
 
     @Test func everyMessageIsSignedByTheRelayDomain() throws {
@@ -135,7 +141,8 @@ private struct TestSigner: MessageSigner {
         _ = try store.inboxes.confirm(user: "anna", .number(1), Self.change)
         let link = try #require(
             try store.page.signInLink(
-                for: InboxAddress(AddrSpec(localPart: "anna", domain: "home.example")), browser: "b", limits: NoticeLimits(), now: Self.now))
+                for: InboxAddress(AddrSpec(localPart: "anna", domain: "home.example")), browser: "b", limits: NoticeLimits(),
+                now: Self.now))
         try mailer().send(link, .signIn, now: Self.now)
         let message = try #require(try sink.wait(for: 1).first)
         #expect(message.mailFrom == "<>" && message.recipients == ["<anna@home.example>"])
@@ -147,7 +154,10 @@ private struct TestSigner: MessageSigner {
         let queue = MailQueue(capacity: 1)
         let gate = DispatchSemaphore(value: 0)
         let started = DispatchSemaphore(value: 0)
-        #expect(queue.add { started.signal(); gate.wait() })
+        #expect(
+            queue.add {
+                started.signal(); gate.wait()
+            })
         started.wait()
         #expect(queue.add {})
         #expect(!queue.add {})
@@ -162,7 +172,10 @@ private struct TestSigner: MessageSigner {
         let queue = MailQueue(capacity: 10)
         let gate = DispatchSemaphore(value: 0)
         let (started, looked) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        #expect(queue.add { started.signal(); gate.wait() })
+        #expect(
+            queue.add {
+                started.signal(); gate.wait()
+            })
         started.wait()
         for _ in 0..<2_000 {
             #expect(queue.lookUp { looked.signal() })

@@ -79,11 +79,20 @@ import Testing
         (["421 busy\r\n"], "temporary greeting 421"),
         (["220 hi\r\n", "500 what\r\n", "502 what\r\n"], "permanent EHLO 502"),
         (["220 hi\r\n", "250 ok\r\n", "451 4.3.0 later\r\n"], "temporary MAIL 451 4.3.0"),
-        (["220 hi\r\n", "250 ok\r\n", "250 ok\r\n", "550 5.1.1 <anna.secret@home.example> unknown\r\n"], "permanent RCPT 550 5.1.1"),
+        (
+            ["220 hi\r\n", "250 ok\r\n", "250 ok\r\n", "550 5.1.1 <anna.secret@home.example> unknown\r\n"],
+            "permanent RCPT 550 5.1.1"
+        ),
         (["220 hi\r\n", "250 ok\r\n", "250 ok\r\n", "450-4.2.0 wait\r\n450 4.2.0 anna.secret\r\n"], "temporary RCPT 450 4.2.0"),
         (["220 hi\r\n", "250 ok\r\n", "250 ok\r\n", "250 ok\r\n", "550 5.7.1 no\r\n"], "permanent DATA 550 5.7.1"),
-        (["220 hi\r\n", "250 ok\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n", "552 5.3.4 big\r\n"], "permanent end of data 552 5.3.4"),
-        (["220 hi\r\n", "250 ok\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n", nil], "temporary end of data the server closed the connection"),
+        (
+            ["220 hi\r\n", "250 ok\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n", "552 5.3.4 big\r\n"],
+            "permanent end of data 552 5.3.4"
+        ),
+        (
+            ["220 hi\r\n", "250 ok\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n", nil],
+            "temporary end of data the server closed the connection"
+        ),
         (["220 hi\r\n", nil], "temporary EHLO the server closed the connection"),
         (["HTTP/1.1 400 Bad Request\r\n"], "temporary greeting the server does not speak SMTP"),
         (["220-one\r\n221 two\r\n"], "temporary greeting the server does not speak SMTP"),
@@ -124,7 +133,9 @@ import Testing
                 if let reply = try reader.next(feeding: piece) { replies.append(reply) }
                 while let reply = try reader.next() { replies.append(reply) }
             }
-            #expect(replies.map(\.code) == [250, 220] && replies[0].lines == ["mx.example", "SIZE 10", "8BITMIME"] && replies[1].enhanced == "2.0.0")
+            #expect(
+                replies.map(\.code) == [250, 220] && replies[0].lines == ["mx.example", "SIZE 10", "8BITMIME"]
+                    && replies[1].enhanced == "2.0.0")
         }
     }
 }

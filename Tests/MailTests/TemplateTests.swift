@@ -8,7 +8,8 @@ import Testing
 
 @Suite struct TemplateTests {
     private static let values = NoticeValues(
-        service: "Fig & Co", relayDomain: "relay.example", code: "012 345", link: "https://fig.example/me/confirm/x", lifetime: "24 hours")
+        service: "Fig & Co", relayDomain: "relay.example", code: "012 345", link: "https://fig.example/me/confirm/x",
+        lifetime: "24 hours")
 
     @Test(arguments: NoticeKind.allCases) func everyBuiltInTextRendersWithoutLeftovers(_ kind: NoticeKind) throws {
         let rendered = try NoticeTemplates.standard().render(kind, Self.values)

@@ -51,7 +51,8 @@ private final class Carrier: CopyCarrier {
 
     private static func send(_ scene: RelayMilterFixture, to recipients: [String] = all) -> MessageOutcome {
         let connection = MilterTransaction().connect(daemonName: "smtp").helo("client.test")
-        return scene.play(recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }.teamMessage().endOfMessage()).message
+        return scene.play(recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }.teamMessage().endOfMessage())
+            .message
     }
 
     private static func scene(_ carrier: Carrier) -> RelayMilterFixture { RelayMilterFixture(carrier: carrier, more: [carla]) }
@@ -85,7 +86,9 @@ private final class Carrier: CopyCarrier {
 
     /// What keeps a copy back, and has nothing to do with its recipient, was answered as if it had.
     @Test func troubleOfTheStoreIsNotBlamedOnARecipient() {
-        let carrier = Carrier { _ in .refused(SMTPReply(code: 451, enhanced: "4.3.0", text: "Temporary trouble here; try again later")) }
+        let carrier = Carrier { _ in
+            .refused(SMTPReply(code: 451, enhanced: "4.3.0", text: "Temporary trouble here; try again later"))
+        }
         let scene = Self.scene(carrier)
         let first = Self.send(scene)
         #expect(first.final.status == "451 4.3.0" && first.final.parts?.text.hasPrefix("Temporary trouble") == true)
@@ -103,17 +106,24 @@ private final class Carrier: CopyCarrier {
         let given = try #require(carrier.logins.first)
         let handler = scene.handler
         func copy(_ login: String?, address: String = "192.0.2.1") -> MilterReply? {
-            let connection = MilterTransaction().connect(peer: .ipv4(address, port: 25_001), daemonName: RelayMilterSession.fanOutName).helo("client.test")
+            let connection = MilterTransaction().connect(
+                peer: .ipv4(address, port: 25_001), daemonName: RelayMilterSession.fanOutName
+            ).helo("client.test")
             let macros = login.map { ["{auth_authen}": $0] } ?? [:]
             return connection.mail("<b@app.example>").rcpt(Self.all[1], macros: macros).teamMessage().endOfMessage().run(handler)
                 .message.reply(to: Self.all[1])
         }
-        for login in [nil, "", "copies", given + "a", String(given.dropLast()), given.replacing("copies.1", with: "copies.2"), given.replacing(".", with: "..")] {
+        for login in [
+            nil, "", "copies", given + "a", String(given.dropLast()), given.replacing("copies.1", with: "copies.2"),
+            given.replacing(".", with: ".."),
+        ] {
             #expect(copy(login)?.status == "451 4.7.0", "\(login ?? "none")")
         }
         #expect(copy(given, address: "203.0.113.9")?.status == "451 4.7.0", "it is good for its client alone")
         let late = scene.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 601)
-        #expect(copy(late)?.status == "451 4.7.0" && copy(scene.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 600)) == .continue)
+        #expect(
+            copy(late)?.status == "451 4.7.0"
+                && copy(scene.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 600)) == .continue)
         // Postfix logs it: anyone who reads it there was good for two hours.
         #expect(copy(given) == .continue)
         #expect(copy(given)?.status == "451 4.7.0", "it is good for one session")
@@ -124,7 +134,9 @@ private final class Carrier: CopyCarrier {
     @Test func aSessionMayHandOverSeveralCopiesByOneLogin() throws {
         let scene = Self.scene(Carrier())
         let login = scene.engine.copyLogin(for: "192.0.2.1", now: RelayMilterFixture.now)
-        let session = MilterTransaction().connect(peer: .ipv4("192.0.2.1", port: 25_001), daemonName: RelayMilterSession.fanOutName).helo("client.test")
+        let session = MilterTransaction().connect(
+            peer: .ipv4("192.0.2.1", port: 25_001), daemonName: RelayMilterSession.fanOutName
+        ).helo("client.test")
         let macros = ["{auth_authen}": login]
         let outcome = scene.play(
             session.mail("<b@app.example>").rcpt(Self.all[0], macros: macros).teamMessage().endOfMessage()
@@ -150,11 +162,14 @@ private final class Carrier: CopyCarrier {
         let scene = RelayMilterFixture()
         let handler = scene.handler
         func pass(_ bytes: [UInt8], queueID: String) -> MessageOutcome {
-            MilterTransaction().connect(daemonName: "smtp").helo("client.test").mail("<b@app.example>").rcpt(Self.all[0]).message(bytes)
-                .endOfMessage(macros: ["i": queueID]).run(handler).message
+            MilterTransaction().connect(daemonName: "smtp").helo("client.test").mail("<b@app.example>").rcpt(Self.all[0]).message(
+                bytes
+            )
+            .endOfMessage(macros: ["i": queueID]).run(handler).message
         }
         let first = pass(
-            Array("X-Test-Proved: app.example\r\nFrom: billing@app.example\r\nTo: annarelay2@relay.example\r\n\r\nx\r\n".utf8), queueID: "4Zq1")
+            Array("X-Test-Proved: app.example\r\nFrom: billing@app.example\r\nTo: annarelay2@relay.example\r\n\r\nx\r\n".utf8),
+            queueID: "4Zq1")
         let passed = try #require(first.delivered).message
         let second = pass(passed, queueID: "4Zq1")
         #expect(second.final.status == "554 5.4.6" && second.final.parts?.text.contains("named twice") == true)

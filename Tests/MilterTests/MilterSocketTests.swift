@@ -11,12 +11,12 @@ import Testing
             ("/x", .unix(path: "/x")),
             ("inet:127.0.0.1:8891", .tcp(host: "127.0.0.1", port: 8891)),
             ("inet:8891@127.0.0.1", .tcp(host: "127.0.0.1", port: 8891)),
-            ("inet6:8891@::1", .tcp(host: "::1", port: 8891)), ("inet:[::1]:8891", .tcp(host: "::1", port: 8891))
+            ("inet6:8891@::1", .tcp(host: "::1", port: 8891)), ("inet:[::1]:8891", .tcp(host: "::1", port: 8891)),
         ] as [(String, MilterSocket)] {
             #expect(MilterSocket(text) == socket, "\(text)")
         }
         for text in [
-            "", "unix:", "unix:x", "inet:", "inet:8891", "inet:a:b", "inet:a:0", "inet:a:65536", "inet:@1", "fifo:/x", ":"
+            "", "unix:", "unix:x", "inet:", "inet:8891", "inet:a:b", "inet:a:0", "inet:a:65536", "inet:@1", "fifo:/x", ":",
         ] {
             #expect(MilterSocket(text) == nil, "\(text)")
         }

@@ -52,17 +52,23 @@ final class SmallDirectory: RelayDirectory {
     }
 
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
-    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool { true }
-    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
+    { true }
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
+    {
         true
     }
-    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool { true }
+    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+        true
+    }
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {}
     func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         handedOver.withLock { $0.contains(mark) }
     }
-    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) { try checkWritable() }
+    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
+        try checkWritable()
+    }
     func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
         try checkWritable()
         _ = handedOver.withLock { $0.insert(mark) }
@@ -71,7 +77,9 @@ final class SmallDirectory: RelayDirectory {
     func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> { [] }
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
-    func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord {
+    func recordFailure(
+        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
+    ) throws(DirectoryFailure) -> FailureRecord {
         .recorded
     }
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
@@ -145,7 +153,9 @@ final class RelayMilterFixture: Sendable {
     private let asked = Atomic(0)
     private let carrier: (any CopyCarrier)?
 
-    static func engine(_ directory: SmallDirectory, limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28)
+    static func engine(
+        _ directory: SmallDirectory, limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28
+    )
         -> RelayEngine
     {
         let counter = Mutex<UInt8>(0)
@@ -160,7 +170,10 @@ final class RelayMilterFixture: Sendable {
             })!
     }
 
-    init(limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28, carrier: (any CopyCarrier)? = nil, more accounts: [RelayAccount] = []) {
+    init(
+        limits: RelayLimits = RelayLimits(), replyMemory: Int = 1 << 28, carrier: (any CopyCarrier)? = nil,
+        more accounts: [RelayAccount] = []
+    ) {
         self.carrier = carrier
         directory = SmallDirectory([RelayMilterFixture.anna, RelayMilterFixture.bob] + accounts)
         current = Mutex(Self.engine(directory, limits: limits, replyMemory: replyMemory))
@@ -176,7 +189,8 @@ final class RelayMilterFixture: Sendable {
             engine: { [self] in
                 asked.add(1, ordering: .relaxed)
                 return engine
-            }, now: { Self.now }, logger: Logger(label: "relay", factory: { _ in LogLines.Handler(target: self.log) }), metrics: metrics,
+            }, now: { Self.now }, logger: Logger(label: "relay", factory: { _ in LogLines.Handler(target: self.log) }),
+            metrics: metrics,
             carrier: { [carrier] in carrier })
     }
 

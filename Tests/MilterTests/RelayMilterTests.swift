@@ -28,7 +28,8 @@ private struct BlindRewriter: BodyRewriting {
         let scene = RelayMilterFixture()
         let recipients = [
             "<annarelay2@relay.example>", "<AnnaRelay2@Relay.Example>", "<bobrelay22@relay.example>", "<nobody@relay.example>",
-            "<aaaaaaaaaa@relay.example>", "<someone@elsewhere.example>", "<postmaster@relay.example>", "<@relay.example>", "<a@b@relay.example>",
+            "<aaaaaaaaaa@relay.example>", "<someone@elsewhere.example>", "<postmaster@relay.example>", "<@relay.example>",
+            "<a@b@relay.example>",
         ]
         let transaction = recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }
         let message = scene.play(transaction.teamMessage().endOfMessage()).message
@@ -68,14 +69,17 @@ private struct BlindRewriter: BodyRewriting {
         #expect(scene.log.all.count == 4)
     }
 
-    /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in it.
+    /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in
+    /// it.
     @Test func anIncidentOfTheLeakCheckIsLoggedAsAnError() {
         let scene = RelayMilterFixture()
         let engine = scene.engine.rewriting { _, _, _ in BlindRewriter() }
         scene.exchange(for: engine)
         let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
         let message = scene.play(
-            connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: "Write to ANNA@inbox.example\r\n").endOfMessage()).message
+            connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: "Write to ANNA@inbox.example\r\n")
+                .endOfMessage()
+        ).message
         #expect(message.final.status == "550 5.7.7" && message.modifications.isEmpty)
         #expect(scene.log.all.contains { $0.hasPrefix("error 550 5.7.7") && $0.contains("reason=leak-incident") })
     }
@@ -85,7 +89,9 @@ private struct BlindRewriter: BodyRewriting {
         let scene = RelayMilterFixture()
         func forward(_ text: String) -> MessageOutcome {
             scene.play(
-                connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: text + "\r\n").endOfMessage()).message
+                connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: text + "\r\n")
+                    .endOfMessage()
+            ).message
         }
         // Its line would become longer than a line may be.
         let long = String(repeating: "y", count: 950) + " mailto:eva@app.example"
@@ -130,7 +136,8 @@ private struct BlindRewriter: BodyRewriting {
 
         let full = RelayMilterFixture(replyMemory: 12_000_000)
         let reverse = full.reverse(RelayMilterFixture.anna, "billing@app.example")
-        let first = full.handler.makeSession(connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
+        let first = full.handler.makeSession(
+            connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
         _ = first.mail("<anna@inbox.example>", arguments: [], macros: NoMacros())
         _ = first.recipient(reverse, arguments: [], macros: NoMacros())
         for field in ["From: anna@inbox.example", "X-Test-Proved: inbox.example"] {
@@ -213,11 +220,13 @@ private struct BlindRewriter: BodyRewriting {
         #expect(scene.log.all.isEmpty)
     }
 
-    /// Found by the fuzz target `milter`: mail for elsewhere is let go at the end of its header section, and what came behind that was
-    /// no one's to judge.
+    /// Found by the fuzz target `milter`: mail for elsewhere is let go at the end of its header section, and what came behind
+    /// that was no one's to judge.
     @Test func aRecipientBehindTheDataIsNotTakenUnjudged() {
         let message = RelayMilterFixture().play(
-            connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n").rcpt("<bobrelay22@relay.example>").endOfMessage()
+            connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n").rcpt(
+                "<bobrelay22@relay.example>"
+            ).endOfMessage()
         ).message
         #expect(message.reply(to: "<bobrelay22@relay.example>")?.status == "451 4.3.5")
         #expect(message.recipients == ["<someone@elsewhere.example>"])
@@ -348,7 +357,8 @@ private struct BlindRewriter: BodyRewriting {
     ])
     func oddPathsLeadToNoAccount(_ written: String, isRefused: Bool) {
         let path = String(written.map { $0 == "␀" ? "\0" : $0 })
-        let message = RelayMilterFixture().play(connection.mail("<b\0@app.example>").rcpt(path).teamMessage().endOfMessage()).message
+        let message = RelayMilterFixture().play(connection.mail("<b\0@app.example>").rcpt(path).teamMessage().endOfMessage())
+            .message
         // Refused, or none of ours and then untouched.
         #expect(message.reply(to: path)?.status == (isRefused ? "550 5.1.1" : "continue"))
         #expect(message.modifications.isEmpty)

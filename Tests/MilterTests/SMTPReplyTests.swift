@@ -49,7 +49,7 @@ import Testing
     @Test func repairedRepliesAlwaysFit() throws {
         let texts = [
             "", "plain", "a\r\nb\nc\rd", "\r\n\r\n", "50% of ü\0\u{1}", String(repeating: "x\n", count: 100),
-            String(repeating: "y", count: 5000), "\n\nlate"
+            String(repeating: "y", count: 5000), "\n\nlate",
         ]
         for text in texts {
             let failure = PermanentFailure(repairing: 550, "5.1.1", text)

@@ -83,7 +83,7 @@ private final class SampleSession: MilterSession {
             message.difference(expected: [
                 .from("<back@relay.test>"), .deleteRecipient(path: "<user@relay.test>"), .addRecipient("<inbox@home.test>"),
                 .change("From", 1, " hidden@relay.test"), .insert(1, "X-Queue", " Q1 smtp"),
-                .add("X-Events", " mail,From,Subject\r\n\tbody=7")
+                .add("X-Events", " mail,From,Subject\r\n\tbody=7"),
             ]) == nil)
         #expect(message.final == .continue && message.progressCount == 1 && message.error == nil && !message.aborted)
         let delivered = try #require(message.delivered)

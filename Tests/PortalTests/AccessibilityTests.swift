@@ -24,7 +24,10 @@ import Testing
         try await anna.get(link)
         take("sign-in link")
         try await anna.submit(link)
-        for path in ["/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/data", "/me/delete", "/me/nothing", "/me/addresses/99"] {
+        for path in [
+            "/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/data", "/me/delete", "/me/nothing",
+            "/me/addresses/99",
+        ] {
             try await anna.get(path)
             if anna.page.header("Content-Type").hasPrefix("text/html") { take(path) }
         }
@@ -84,13 +87,17 @@ import Testing
                 let ids = text.matches(of: /\sid="([^"]+)"/).map { String($0.output.1) }
                 #expect(Set(ids).count == ids.count, "\(name): \(ids)")
                 for match in text.matches(of: /\s(?:aria-describedby|aria-labelledby|for)="([^"]+)"/) {
-                    for id in match.output.1.split(separator: " ") { #expect(ids.contains(String(id)), "\(name): there is no \(id)") }
+                    for id in match.output.1.split(separator: " ") {
+                        #expect(ids.contains(String(id)), "\(name): there is no \(id)")
+                    }
                 }
                 // Every field has a label, every wrong one says what is wrong.
                 for match in text.matches(of: /<input[^>]*>/) where try attribute("type", match.output) != "hidden" {
                     let id = try #require(try attribute("id", match.output))
                     #expect(text.contains("<label for=\"\(id)\">"), "\(name): \(id) has no label")
-                    if match.output.contains("aria-invalid") { #expect(try attribute("aria-describedby", match.output)?.contains("problem") == true, "\(name)") }
+                    if match.output.contains("aria-invalid") {
+                        #expect(try attribute("aria-describedby", match.output)?.contains("problem") == true, "\(name)")
+                    }
                 }
                 // Buttons and links have words; words are not the same for different things.
                 for match in text.matches(of: /<(?:button|a)\b[^>]*>(.*?)<\/(?:button|a)>/.dotMatchesNewlines()) {
@@ -99,7 +106,9 @@ import Testing
                 }
                 // Forms that change something go by POST, and every element that is opened is closed.
                 #expect(count("<form") == count("method=\"post\""), "\(name)")
-                for element in ["div", "form", "ul", "li", "section", "main", "p", "h1", "h2", "table", "tr", "span", "button", "a", "code"] {
+                for element in [
+                    "div", "form", "ul", "li", "section", "main", "p", "h1", "h2", "table", "tr", "span", "button", "a", "code",
+                ] {
                     let opened = text.matches(of: try Regex("<\(element)[ >]")).count
                     #expect(opened == count("</\(element)>"), "\(name): \(element)")
                 }
@@ -113,10 +122,13 @@ import Testing
     /// fields and the focus need 3 : 1 (1.4.11).
     private static let pairs: [(String, String, Double)] = [
         ("text", "page", 4.5), ("text", "card", 4.5), ("text", "sunken", 4.5), ("quiet", "page", 4.5), ("quiet", "card", 4.5),
-        ("quiet", "sunken", 4.5), ("accent", "page", 4.5), ("accent", "card", 4.5), ("accent", "tile", 4.5), ("accent-hover", "page", 4.5),
-        ("accent-hover", "card", 4.5), ("accent-hover", "sunken", 4.5), ("on-accent", "accent", 4.5), ("on-accent", "accent-hover", 4.5),
+        ("quiet", "sunken", 4.5), ("accent", "page", 4.5), ("accent", "card", 4.5), ("accent", "tile", 4.5),
+        ("accent-hover", "page", 4.5),
+        ("accent-hover", "card", 4.5), ("accent-hover", "sunken", 4.5), ("on-accent", "accent", 4.5),
+        ("on-accent", "accent-hover", 4.5),
         ("on-danger", "danger", 4.5), ("on-danger", "danger-hover", 4.5), ("on-text", "on-bg", 4.5), ("off-text", "off-bg", 4.5),
-        ("wrong-text", "wrong-bg", 4.5), ("wrong-text", "card", 4.5), ("edge", "card", 3), ("edge", "page", 3), ("focus", "card", 3), ("focus", "page", 3),
+        ("wrong-text", "wrong-bg", 4.5), ("wrong-text", "card", 4.5), ("edge", "card", 3), ("edge", "page", 3),
+        ("focus", "card", 3), ("focus", "page", 3),
     ]
 
     private func colours(_ css: Substring) -> [String: (Double, Double, Double)] {
@@ -137,7 +149,9 @@ import Testing
         let css = PortalStyle.css
         let dark = try #require(css.range(of: "@media (prefers-color-scheme: dark)"))
         let end = try #require(css[dark.upperBound...].range(of: "*, *::before"))
-        for (name, colours) in [("light", colours(css[..<dark.lowerBound])), ("dark", colours(css[dark.lowerBound..<end.lowerBound]))] {
+        for (name, colours) in [
+            ("light", colours(css[..<dark.lowerBound])), ("dark", colours(css[dark.lowerBound..<end.lowerBound])),
+        ] {
             for (text, ground, least) in Self.pairs {
                 let (a, b) = (luminance(try #require(colours[text])), luminance(try #require(colours[ground])))
                 let contrast = (max(a, b) + 0.05) / (min(a, b) + 0.05)
@@ -149,6 +163,8 @@ import Testing
     }
 
     @Test func everyVariableOfTheStyleIsSet() {
-        for match in PortalStyle.css.matches(of: /var\(--([a-z-]+)\)/) { #expect(PortalStyle.css.contains("--\(match.output.1): ")) }
+        for match in PortalStyle.css.matches(of: /var\(--([a-z-]+)\)/) {
+            #expect(PortalStyle.css.contains("--\(match.output.1): "))
+        }
     }
 }

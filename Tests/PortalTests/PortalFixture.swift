@@ -68,25 +68,31 @@ final class PortalFixture: Sendable {
         let keys = try #require(TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a")))
         let mailer = InboxMailer(
             settings: MailerSettings(
-                from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co", relayDomain: "relay.example",
+                from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Fig & Co",
+                relayDomain: "relay.example",
                 publicURL: url, limits: limits),
             store: store, tokens: { TokenMint(keys: keys) }, signer: nil,
-            submission: SMTPSubmission(host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
+            submission: SMTPSubmission(
+                host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
             templates: try .standard())
         _ = try store.teams.add(id: "juice", name: "The <Juice> Company", Self.change)
         _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
-        try store.sources.add(team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: Self.start), Self.change)
+        try store.sources.add(
+            team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: Self.start), Self.change)
         _ = try store.apps.add(team: "juice", clientID: "com.juice.app", group: nil, Self.change)
         for user in ["anna", "bob"] {
-            _ = try store.users.add(id: user, name: user, inbox: Self.inbox("\(user)@home.example"), isVerified: true, Self.change)
+            _ = try store.users.add(
+                id: user, name: user, inbox: Self.inbox("\(user)@home.example"), isVerified: true, Self.change)
             _ = try store.addresses.issue(team: "juice", user: user, app: "com.juice.app", Self.change)
         }
         let page = try PortalPage(
-            store: store, mailer: mailer, queue: queue, tokens: { TokenMint(keys: keys) }, pool: pool, now: { [time] in time.now },
+            store: store, mailer: mailer, queue: queue, tokens: { TokenMint(keys: keys) }, pool: pool,
+            now: { [time] in time.now },
             monotonic: { [time] in Double(time.now - Self.start) }, logger: log.logger)
         made.withLock {
             $0 = APIService.router(
-                settings: APISettings(host: "127.0.0.1", port: 0), modules: page.map { [$0] } ?? [], keys: KeyCache(store.apiKeys),
+                settings: APISettings(host: "127.0.0.1", port: 0), modules: page.map { [$0] } ?? [],
+                keys: KeyCache(store.apiKeys),
                 clock: APIClock(now: { [time] in time.now }, monotonic: { 0 }), logger: log.logger)
         }
     }
@@ -105,7 +111,8 @@ final class PortalFixture: Sendable {
 
     /// Makes a rig, and ends it whatever happens.
     static func with(
-        url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), _ body: (PortalFixture) async throws -> Void
+        url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100),
+        _ body: (PortalFixture) async throws -> Void
     ) async throws {
         let rig = try PortalFixture(url: url, limits: limits)
         do { try await body(rig) } catch {
@@ -118,7 +125,8 @@ final class PortalFixture: Sendable {
     func ask(_ method: HTTPRequest.Method, _ path: String, headers: HTTPFields, body: String?) async throws -> Response {
         let responder = try #require(made.withLock { $0?.responder })
         return try await Application(responder: responder, logger: log.logger).test(.router) { client in
-            try await client.execute(uri: path, method: method, headers: headers, body: body.map { ByteBuffer(string: $0) }) { response in
+            try await client.execute(uri: path, method: method, headers: headers, body: body.map { ByteBuffer(string: $0) }) {
+                response in
                 Response(status: response.status.code, headers: response.headers, text: String(buffer: response.body))
             }
         }
@@ -140,7 +148,9 @@ final class PortalFixture: Sendable {
 
     /// The path of the link in the newest message to an inbox.
     func link(_ inbox: String) throws -> String {
-        String(try #require(try mail(inbox).firstMatch(of: /https?:\/\/[a-z.:0-9]+(\/me\/(?:sign-in|confirm|delete)\/[a-z2-7]{32})/)).output.1)
+        String(
+            try #require(try mail(inbox).firstMatch(of: /https?:\/\/[a-z.:0-9]+(\/me\/(?:sign-in|confirm|delete)\/[a-z2-7]{32})/))
+                .output.1)
     }
 }
 
@@ -186,14 +196,19 @@ final class Browser {
 
     /// Sends a form of the page that is open, with its token.
     @discardableResult
-    func submit(_ path: String, _ fields: [String: String] = [:], token: Bool = true, headers: [String: String] = ["Origin": PortalFixture.url]) async throws -> Response {
+    func submit(
+        _ path: String, _ fields: [String: String] = [:], token: Bool = true,
+        headers: [String: String] = ["Origin": PortalFixture.url]
+    ) async throws -> Response {
         var fields = fields
         if token { fields["csrf"] = page.first(/name="csrf" value="([a-z2-7]+)"/) }
         let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(Self.encoded($0.value))" }.joined(separator: "&")
         return try await ask(.post, path, body, headers)
     }
 
-    private func ask(_ method: HTTPRequest.Method, _ path: String, _ body: String?, _ more: [String: String]) async throws -> Response {
+    private func ask(
+        _ method: HTTPRequest.Method, _ path: String, _ body: String?, _ more: [String: String]
+    ) async throws -> Response {
         var headers: HTTPFields = [:]
         if body != nil { headers[.contentType] = "application/x-www-form-urlencoded" }
         if !cookies.isEmpty { headers[.cookie] = cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; ") }

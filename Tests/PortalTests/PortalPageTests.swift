@@ -27,7 +27,10 @@ import Testing
                 DailyCounter(accountNumber: address.account.number, day: today - 40, kind: .forwarded, count: 5),
             ])
             let text = try await anna.get("/me").text
-            for part in [address.address.wireForm, "com.juice.app", "since 21 September 2026", "3 messages to you, 1 message from you", "anna@home.example"] {
+            for part in [
+                address.address.wireForm, "com.juice.app", "since 21 September 2026", "3 messages to you, 1 message from you",
+                "anna@home.example",
+            ] {
                 #expect(text.contains(part), "\(part)")
             }
             let detail = try await anna.get("/me/addresses/1").text
@@ -41,10 +44,14 @@ import Testing
         try await signedIn { rig, anna in
             #expect(try await !anna.get("/me").text.contains("your own address"))
             let today = Day.number(rig.now)
-            try rig.store.counters.add([1, 5].map { DailyCounter(accountNumber: 1, day: today - $0, kind: .inboxWritten, count: 2) })
-            #expect(try await anna.get("/me").text.contains("They wrote your own address in a message, last on 20 September 2026."))
+            try rig.store.counters.add(
+                [1, 5].map { DailyCounter(accountNumber: 1, day: today - $0, kind: .inboxWritten, count: 2) })
+            #expect(
+                try await anna.get("/me").text.contains("They wrote your own address in a message, last on 20 September 2026."))
             let detail = try await anna.get("/me/addresses/1").text
-            #expect(detail.contains("had an address of yours in its text, last on 20 September 2026") && detail.contains("turn forwarding off"))
+            #expect(
+                detail.contains("had an address of yours in its text, last on 20 September 2026")
+                    && detail.contains("turn forwarding off"))
             try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1", []) }
             #expect(try await !anna.get("/me").text.contains("They wrote"))
             #expect(try await !anna.get("/me/addresses/1").text.contains("They wrote"))
@@ -61,20 +68,28 @@ import Testing
             let text = try await anna.get("/me").text
             #expect(text.contains("Without a relay address") && !text.contains("No longer in use"))
             #expect(text.contains("They know <strong>your own address (anna@home.example) and your name (anna)</strong>."))
-            let number = try #require(try rig.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first { $0.team.id == "soda" }?.number)
+            let number = try #require(
+                try rig.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first { $0.team.id == "soda" }?
+                    .number)
             let detail = try await anna.get("/me/addresses/\(number)").text
             #expect(detail.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
             #expect(detail.contains("No mail from this team comes through here") && !detail.contains("mail is refused"))
-            let group = try #require(try rig.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first { $0.team.id == "soda" }?.consents.first?.group.number)
+            let group = try #require(
+                try rig.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first { $0.team.id == "soda" }?
+                    .consents.first?.group.number)
             #expect(try await anna.get("/me/addresses/\(number)/apps/\(group)").text.contains("They still know your own address"))
             try await anna.submit("/me/addresses/\(number)/apps/\(group)")
             let ended = try await anna.get("/me").text
             #expect(ended.contains("No longer in use") && !ended.contains("Without a relay address"))
             // It said nothing of what they know from then on.
-            #expect(ended.contains("They were given <strong>your own address (anna@home.example) and your name (anna)</strong>, and still know it."))
+            #expect(
+                ended.contains(
+                    "They were given <strong>your own address (anna@home.example) and your name (anna)</strong>, and still know it."
+                ))
             let last = try await anna.get("/me/addresses/\(number)").text
             #expect(last.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
-            #expect(last.contains("You have stopped using their apps, but they still know it") && !last.contains("mail is refused"))
+            #expect(
+                last.contains("You have stopped using their apps, but they still know it") && !last.contains("mail is refused"))
         }
     }
 
@@ -83,9 +98,12 @@ import Testing
         try await signedIn { rig, anna in
             #expect(try await !anna.get("/me").text.contains("another inbox"))
             _ = try rig.store.inboxes.add(
-                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
+            )
             try rig.store.database.write(.durable) {
-                try $0.run("UPDATE accounts SET inbox_id = (SELECT MAX(id) FROM inboxes WHERE user_id = accounts.user_id) WHERE id = 1", [])
+                try $0.run(
+                    "UPDATE accounts SET inbox_id = (SELECT MAX(id) FROM inboxes WHERE user_id = accounts.user_id) WHERE id = 1",
+                    [])
             }
             let text = try await anna.get("/me").text
             #expect(text.contains("<strong>anna@home.example</strong>, unless an address below names another inbox."))
@@ -97,7 +115,8 @@ import Testing
     @Test func theOldInboxHearsThatSomeMailStays() async throws {
         try await signedIn { rig, anna in
             let second = try rig.store.inboxes.add(
-                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
+            )
             try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET inbox_id = 1 WHERE id = 1", []) }
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes/\(second.number)/use")
@@ -119,7 +138,9 @@ import Testing
             #expect(text.contains("Moved to another company") && !text.contains("No longer in use"))
             #expect(text.contains("com.juice.app moved to") && text.contains("accepts their mail until 20 November 2026"))
             let detail = try await anna.get("/me/addresses/1").text
-            #expect(detail.contains("com.juice.app moved to") && detail.contains(">Soda</a> on 21 September 2026") && !detail.contains("You have stopped using"))
+            #expect(
+                detail.contains("com.juice.app moved to") && detail.contains(">Soda</a> on 21 September 2026")
+                    && !detail.contains("You have stopped using"))
             // From its end on it says no more that the old address takes mail.
             rig.now += 61 * 86_400
             try await anna.signIn("anna")
@@ -144,11 +165,14 @@ import Testing
     @Test func theInboxThatOneSignedInWithIsRemovedAfterAQuestion() async throws {
         try await signedIn { rig, anna in
             let second = try rig.store.inboxes.add(
-                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
+            )
             try rig.store.inboxes.makeDefault(user: "anna", .number(second.number), PortalFixture.change)
             try await anna.get("/me/inboxes")
             let asked = try await anna.submit("/me/inboxes/1/remove")
-            #expect(asked.status == 200 && asked.text.contains("Remove anna@home.example?") && asked.text.contains("you are signed out"))
+            #expect(
+                asked.status == 200 && asked.text.contains("Remove anna@home.example?")
+                    && asked.text.contains("you are signed out"))
             #expect(try rig.store.inboxes.inboxes(user: "anna").count == 2)
             #expect(try await anna.submit("/me/inboxes/1/remove", ["sure": "yes"]).location == "/me/inboxes")
             #expect(try rig.store.inboxes.inboxes(user: "anna").count == 1)
@@ -158,7 +182,8 @@ import Testing
     @Test func anInboxStandsInItsOwnScript() async throws {
         try await signedIn { rig, anna in
             _ = try rig.store.inboxes.add(
-                user: "anna", PortalFixture.inbox("anna@müller.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+                user: "anna", PortalFixture.inbox("anna@müller.example"), isVerified: true, isReplyOnly: false,
+                PortalFixture.change)
             let text = try await anna.get("/me/inboxes").text
             #expect(text.contains("anna@müller.example") && !text.contains("xn--"))
         }
@@ -171,7 +196,9 @@ import Testing
             #expect(try await anna.get("/me").text.contains("Forwarding is off: mail to this address is refused"))
             #expect(try rig.store.audit.entries().first.map { "\($0.actor) \($0.action)" } == "user:anna address.off")
             try await anna.get("/me/addresses/1")
-            #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "on", "back": "account"]).location == "/me/addresses/1")
+            #expect(
+                try await anna.submit("/me/addresses/1/forwarding", ["state": "on", "back": "account"]).location
+                    == "/me/addresses/1")
             #expect(try rig.store.addresses.addresses(user: "anna").first?.isForwardingOn == true)
             #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "maybe"]).status == 403)
         }
@@ -200,8 +227,11 @@ import Testing
             }
             // What does not fit into an address is stored for the account.
             let long = String(repeating: "x", count: 40) + "@mail.juice.example"
-            #expect(try await anna.submit("/me/addresses/1/write", ["correspondent": long]).text.contains("@relay.example</code>"))
-            #expect(try rig.store.persons.records(user: "anna", now: rig.now).first { $0.name == "stored_correspondents" }?.rows.count == 1)
+            #expect(
+                try await anna.submit("/me/addresses/1/write", ["correspondent": long]).text.contains("@relay.example</code>"))
+            #expect(
+                try rig.store.persons.records(user: "anna", now: rig.now).first { $0.name == "stored_correspondents" }?.rows.count
+                    == 1)
         }
     }
 
@@ -253,7 +283,9 @@ import Testing
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes/\(number)/send")
             try await anna.get("/me/inboxes")
-            #expect(try await anna.submit("/me/inboxes/\(number)/code", ["code": try self.code(rig, "new@home.example")]).status == 303)
+            #expect(
+                try await anna.submit("/me/inboxes/\(number)/code", ["code": try self.code(rig, "new@home.example")]).status
+                    == 303)
         }
     }
 
@@ -325,19 +357,25 @@ import Testing
     /// Whatever a migration adds about users has to join the download, or are here with the reason why it does not.
     @Test func everyTableIsInTheDownloadOrItIsSaidWhyNot() throws {
         let without: [String: String] = [
-            "teams": "of teams", "outbound_sources": "of teams", "app_groups": "of teams", "apps": "of teams", "settings": "of the installation",
+            "teams": "of teams", "outbound_sources": "of teams", "app_groups": "of teams", "apps": "of teams",
+            "settings": "of the installation",
             "schema_migrations": "of the installation", "dkim_keys": "of the installation", "page_links": "in links_under_way",
             "notices": "in messages_from_us", "page_sessions": "in sessions", "audit": "in changes", "users": "in user",
-            "daily_counters": "in counts_by_day", "stored_tokens": "in stored_correspondents", "once_marks": "in marks_of_what_happened_once",
+            "daily_counters": "in counts_by_day", "stored_tokens": "in stored_correspondents",
+            "once_marks": "in marks_of_what_happened_once",
             "grants": "in consents", "external_identities": "in identities_elsewhere", "outbox": "in events_to_teams",
-            "account_transfers": "in moves_to_other_teams", "refresh_tokens": "in sign_ins", "authorization_codes": "in sign_ins_under_way",
+            "account_transfers": "in moves_to_other_teams", "refresh_tokens": "in sign_ins",
+            "authorization_codes": "in sign_ins_under_way",
             "tombstones": "in earlier_accounts",
         ]
         let rig = try PortalFixture()
         defer { rig.stop() }
-        let tables = try rig.store.database.read { try $0.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'", []) }
+        let tables = try rig.store.database.read {
+            try $0.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'", [])
+        }
         let sections = Set(try rig.store.persons.records(user: "anna", now: rig.now).map(\.name))
-        for table in try tables.map({ try $0.text(0) }) where without[table] == nil && UserExportTables.notPersonal[table] == nil {
+        for table in try tables.map({ try $0.text(0) }) where without[table] == nil && UserExportTables.notPersonal[table] == nil
+        {
             #expect(sections.contains(table), "\(table)")
         }
     }
@@ -382,13 +420,15 @@ import Testing
 /// Tables that hold nothing of a user's, or nothing that anyone could tell to be theirs.
 enum UserExportTables {
     static let notPersonal: [String: String] = [
-        "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation", "service_minutes": "of the installation",
+        "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation",
+        "service_minutes": "of the installation",
         "policies": "of the installation", "policy_names": "of the installation", "policy_team_bindings": "of teams",
         "policy_app_bindings": "of teams", "policy_changes": "of the installation", "policy_hosts": "of the installation",
         "consumed_nonces": "keyed hashes without a user", "upgraded_accounts": "keyed hashes of a team's own accounts",
         "idempotency_keys": "keyed hashes of requests of teams", "verified_signups": "keyed hashes, gone after two days",
         "app_signups": "counts of apps", "issuers": "of the installation", "issuer_keys": "of the installation",
-        "identity_keys": "of the installation", "event_endpoints": "of teams", "endpoint_health": "of teams", "leases": "of the installation",
+        "identity_keys": "of the installation", "event_endpoints": "of teams", "endpoint_health": "of teams",
+        "leases": "of the installation",
         "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
         "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
         "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",

@@ -10,7 +10,9 @@ import Testing
 @Suite struct ProtectionTests {
     /// Every form of someone who is signed in, as its path would be for account, group and inbox 1.
     private func forms(_ rig: PortalFixture) -> [String] {
-        rig.routes.filter { $0.method == .post }.map(\.path).filter { !$0.hasPrefix("/me/sign-in") && !$0.hasPrefix("/me/confirm") }.map {
+        rig.routes.filter { $0.method == .post }.map(\.path).filter {
+            !$0.hasPrefix("/me/sign-in") && !$0.hasPrefix("/me/confirm")
+        }.map {
             $0.replacing("{account}", with: "1").replacing("{group}", with: "1").replacing("{inbox}", with: "1")
                 .replacing("{token}", with: String(repeating: "a", count: 32))
         }
@@ -26,7 +28,9 @@ import Testing
             #expect(paths.count >= 11)
             for path in paths {
                 for fields in [[:], ["csrf": ""], ["csrf": foreign], ["csrf": String(repeating: "a", count: 32)]] {
-                    #expect(try await anna.submit(path, fields.merging(["state": "off", "everywhere": "yes"]) { $1 }, token: false).status == 403, "\(path)")
+                    #expect(
+                        try await anna.submit(path, fields.merging(["state": "off", "everywhere": "yes"]) { $1 }, token: false)
+                            .status == 403, "\(path)")
                 }
             }
             #expect(try await anna.get("/me").status == 200)
@@ -62,16 +66,21 @@ import Testing
             let browser: HTTPFields = [.accept: "text/html,application/xhtml+xml,*/*;q=0.8"]
             for (path, method, status, isPage) in [
                 ("/", HTTPRequest.Method.get, 404, true), ("/nothing", .get, 404, true), ("/me/nothing", .get, 404, true),
-                ("/me/sign-out", .get, 405, true), ("/me", .put, 405, true), ("/v1/nothing", .get, 404, false), ("/auth/nothing", .get, 404, false),
+                ("/me/sign-out", .get, 405, true), ("/me", .put, 405, true), ("/v1/nothing", .get, 404, false),
+                ("/auth/nothing", .get, 404, false),
             ] {
                 let answer = try await rig.ask(method, path, headers: browser, body: nil)
                 #expect(answer.status == status, "\(path)")
-                #expect(answer.header("Content-Type") == (isPage ? "text/html; charset=utf-8" : "application/problem+json"), "\(path)")
+                #expect(
+                    answer.header("Content-Type") == (isPage ? "text/html; charset=utf-8" : "application/problem+json"), "\(path)"
+                )
                 #expect(isPage == answer.text.contains("</html>") && isPage == !answer.header("Content-Security-Policy").isEmpty)
                 #expect((status == 405) == !answer.header("Allow").isEmpty, "\(path)")
             }
             // Programs say what they take, or nothing.
-            #expect(try await rig.ask(.get, "/nothing", headers: [.accept: "*/*"], body: nil).header("Content-Type") == "application/problem+json")
+            #expect(
+                try await rig.ask(.get, "/nothing", headers: [.accept: "*/*"], body: nil).header("Content-Type")
+                    == "application/problem+json")
             #expect(try await rig.ask(.get, "/me/nothing", headers: [:], body: nil).header("Content-Type").hasPrefix("text/html"))
         }
     }
@@ -84,12 +93,14 @@ import Testing
                 #expect(answer.location == "/me/sign-in", "\(path)")
             }
             let pages = rig.routes.filter { $0.method == .get }.map(\.path).filter { path in
-                !["/me/style.css", "/me/mark.svg", "/me/sign-in", "/me/sent", "/me/goodbye"].contains(path) && !path.contains("sign-in/")
+                !["/me/style.css", "/me/mark.svg", "/me/sign-in", "/me/sent", "/me/goodbye"].contains(path)
+                    && !path.contains("sign-in/")
                     && !path.contains("confirm/")
             }
             #expect(pages.count >= 8)
             for path in pages {
-                let path = path.replacing("{account}", with: "1").replacing("{group}", with: "1").replacing("{token}", with: String(repeating: "a", count: 32))
+                let path = path.replacing("{account}", with: "1").replacing("{group}", with: "1").replacing(
+                    "{token}", with: String(repeating: "a", count: 32))
                 let answer = try await stranger.get(path)
                 #expect(answer.location == "/me/sign-in", "\(path)")
             }
@@ -101,7 +112,8 @@ import Testing
         try await PortalFixture.with { rig in
             // Numbers are each user's own: this one bob has not.
             let second = try rig.store.inboxes.add(
-                user: "anna", PortalFixture.inbox("anna@work.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+                user: "anna", PortalFixture.inbox("anna@work.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
+            )
             #expect(second.number == 2)
             let bob = Browser(rig)
             try await bob.signIn("bob")
@@ -111,7 +123,8 @@ import Testing
             }
             for (path, fields) in [
                 ("/me/addresses/1/forwarding", ["state": "off"]), ("/me/addresses/1/write", ["correspondent": "a@juice.example"]),
-                ("/me/addresses/1/apps/1", [:]), ("/me/inboxes/2/send", [:]), ("/me/inboxes/2/use", [:]), ("/me/inboxes/2/remove", [:]),
+                ("/me/addresses/1/apps/1", [:]), ("/me/inboxes/2/send", [:]), ("/me/inboxes/2/use", [:]),
+                ("/me/inboxes/2/remove", [:]),
                 ("/me/inboxes/2/code", ["code": "123456"]),
             ] {
                 try await bob.get("/me")
@@ -125,19 +138,28 @@ import Testing
     @Test func everyPageForbidsScriptsFramesReferrersAndStorage() async throws {
         try await PortalFixture.with { rig in
             let anna = Browser(rig)
-            var answers = [try await anna.get("/me/sign-in"), try await anna.get("/me/sent"), try await anna.get("/me/confirm/" + String(repeating: "a", count: 32))]
+            var answers = [
+                try await anna.get("/me/sign-in"), try await anna.get("/me/sent"),
+                try await anna.get("/me/confirm/" + String(repeating: "a", count: 32)),
+            ]
             try await anna.signIn("anna")
-            for path in ["/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/data", "/me/delete", "/me/data.json"] {
+            for path in [
+                "/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/data", "/me/delete", "/me/data.json",
+            ] {
                 answers.append(try await anna.get(path))
             }
             for answer in answers {
                 #expect(answer.header("Cache-Control") == "no-store" && answer.header("Referrer-Policy") == "no-referrer")
                 #expect(answer.header("X-Content-Type-Options") == "nosniff")
                 let policy = answer.header("Content-Security-Policy")
-                for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"] { #expect(policy.contains(part)) }
+                for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"] {
+                    #expect(policy.contains(part))
+                }
                 #expect(!policy.contains("unsafe") && !policy.contains("script-src") && !policy.contains("http"))
                 #expect(!answer.text.contains("<script") && !answer.text.contains(" style=") && !answer.text.contains(" onclick"))
-                for match in answer.text.matches(of: /(?:src|href|action)="([^"]*)"/) { #expect(match.output.1.hasPrefix("/me") || match.output.1 == "#content") }
+                for match in answer.text.matches(of: /(?:src|href|action)="([^"]*)"/) {
+                    #expect(match.output.1.hasPrefix("/me") || match.output.1 == "#content")
+                }
             }
         }
     }
@@ -173,11 +195,14 @@ import Testing
     @Test(arguments: ["a=%FF", "a=%zz", "a=1&a=2", "a=1&b=2&c=3&d=4&e=5&f=6&g=7&h=8&i=9&j=1&k=2"])
     func malformedFormsAreRefused(_ body: String) async throws {
         try await PortalFixture.with { rig in
-            let answer = try await rig.ask(.post, "/me/sign-in", headers: [.contentType: "application/x-www-form-urlencoded"], body: body)
+            let answer = try await rig.ask(
+                .post, "/me/sign-in", headers: [.contentType: "application/x-www-form-urlencoded"], body: body)
             #expect(answer.status == 400 && answer.text.contains("<h1>"))
             #expect(try await rig.ask(.post, "/me/sign-in", headers: [.contentType: "text/plain"], body: "a=1").status == 415)
             let large = String(repeating: "a", count: PortalPage.formLimit + 1)
-            #expect(try await rig.ask(.post, "/me/sign-in", headers: [.contentType: "application/x-www-form-urlencoded"], body: large).status == 413)
+            #expect(
+                try await rig.ask(.post, "/me/sign-in", headers: [.contentType: "application/x-www-form-urlencoded"], body: large)
+                    .status == 413)
         }
     }
 

@@ -150,7 +150,9 @@ import Testing
             let cookies = try await anna.submit(link).headers[values: .setCookie]
             #expect(cookies.count == 2)
             for cookie in cookies {
-                for part in ["__Host-", "Path=/", "HttpOnly", "Secure", "SameSite=Lax"] { #expect(cookie.contains(part), "\(cookie)") }
+                for part in ["__Host-", "Path=/", "HttpOnly", "Secure", "SameSite=Lax"] {
+                    #expect(cookie.contains(part), "\(cookie)")
+                }
                 #expect(!cookie.contains("Domain"))
             }
         }
@@ -160,7 +162,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["", "anna", "anna@", "a b@home.example", "anna@home.example,bob@home.example", "anna@home.example\r\nBcc: x@y.example"])
+    @Test(arguments: [
+        "", "anna", "anna@", "a b@home.example", "anna@home.example,bob@home.example", "anna@home.example\r\nBcc: x@y.example",
+    ])
     func whatIsNoAddressIsSaidToBeNone(_ text: String) async throws {
         try await PortalFixture.with { rig in
             let visitor = Browser(rig)
@@ -179,7 +183,8 @@ import Testing
                 for _ in 0..<12 {
                     let visitor = Browser(rig)
                     try await visitor.get("/me/sign-in")
-                    let answer = try await visitor.submit("/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "203.0.113.9, 192.0.2.1"])
+                    let answer = try await visitor.submit(
+                        "/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "203.0.113.9, 192.0.2.1"])
                     statuses.append(answer.status)
                     if answer.status == 429 {
                         #expect(answer.header("Retry-After") == "30")
@@ -189,7 +194,10 @@ import Testing
                 let neighbour = Browser(rig)
                 try await neighbour.get("/me/sign-in")
                 // Only the last entry is the proxy's own.
-                #expect(try await neighbour.submit("/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "192.0.2.1, 203.0.113.9"]).status != 429)
+                #expect(
+                    try await neighbour.submit(
+                        "/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "192.0.2.1, 203.0.113.9"]
+                    ).status != 429)
             }
             return statuses
         }

@@ -45,13 +45,17 @@ import Testing
         try runner.fail("endpoint", "set", "juice", "https://u:p@hooks.example/", status: 65, saying: "user or password")
         try runner.fail("endpoint", "show", "nobody", status: 66, saying: "there is no team nobody")
         try runner.fail("endpoint", "test", "juice", status: 66, saying: "has no such endpoint")
-        let set = try runner.run(["endpoint", "set", "juice", "https://hooks.invalid/events", "--set", "http.public_url=https://relay.example"])
+        let set = try runner.run([
+            "endpoint", "set", "juice", "https://hooks.invalid/events", "--set", "http.public_url=https://relay.example",
+        ])
         #expect(set.output == "Events for com.juice go to https://hooks.invalid/events.\n")
         #expect(set.errors == "")
         // It said "works" of one that never took anything.
         #expect(try list(runner.json("endpoint", "show", "juice")).first?["state"] as? String == "untried")
         #expect(try runner.succeed("endpoint", "show", "juice").contains("untried"))
-        #expect(try runner.run(["endpoint", "set", "juice", "https://hooks.invalid/events"]).errors.contains("no event is sent until"))
+        #expect(
+            try runner.run(["endpoint", "set", "juice", "https://hooks.invalid/events"]).errors.contains("no event is sent until")
+        )
         try runner.fail("endpoint", "test", "juice", status: 78, saying: "set http.public_url or provider.issuer")
         try runner.succeed("address", "off", "juice", "jane")
         let event = try #require(try list(runner.json("event", "list", "juice")).first)
@@ -74,7 +78,8 @@ import Testing
     @Test func anAppIsTransferred() throws {
         let runner = try world()
         try runner.succeed("team", "add", "milk", "--name", "Milk")
-        try runner.fail("transfer", "finish", "com.juice", "--yes", status: 66, saying: "no transfer of app com.juice is in progress")
+        try runner.fail(
+            "transfer", "finish", "com.juice", "--yes", status: 66, saying: "no transfer of app com.juice is in progress")
         #expect(try runner.succeed("transfer", "start", "juice", "com.juice", "milk").hasPrefix("Started: 1 consents"))
         try runner.fail("transfer", "start", "juice", "com.juice", "milk", status: 73, saying: "is in progress")
         try runner.succeed("transfer", "cancel", "com.juice")
@@ -83,7 +88,9 @@ import Testing
         try runner.succeed("endpoint", "set", "juice", "https://events.juice.example/hook", "--app", "com.juice")
         let finished = try runner.run(["transfer", "finish", "com.juice", "--yes"])
         #expect(finished.status == 0 && finished.output.hasPrefix("com.juice belongs to team milk now: 1 accounts moved."))
-        #expect(finished.errors.contains("its event endpoint https://events.juice.example/hook belonged to team juice and was removed"))
+        #expect(
+            finished.errors.contains(
+                "its event endpoint https://events.juice.example/hook belonged to team juice and was removed"))
         let status = try #require(try list(runner.json("transfer", "status", "com.juice")).first)
         #expect(status["state"] as? String == "finished")
         #expect(try object(runner.json("account", "show", "juice", "jane"))["state"] as? String == "transferred")

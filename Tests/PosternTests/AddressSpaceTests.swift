@@ -5,8 +5,8 @@ import PostfixHarness
 import Testing
 
 @Suite struct AddressSpaceTests {
-    /// The descriptor for the mapping that failed was closed, and with it ended all locks of the process on the file: another process, the
-    /// last one out as far as it could see, would have removed the log that this one writes.
+    /// The descriptor for the mapping that failed was closed, and with it ended all locks of the process on the file: another
+    /// process, the last one out as far as it could see, would have removed the log that this one writes.
     @Test func withoutTheMappingTheDatabaseStaysLocked() throws {
         let runner = try CommandRunner.initialised()
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
@@ -14,7 +14,8 @@ import Testing
         let process = try ManagedProcess(
             "/bin/sh",
             [
-                "-c", "ulimit -v 32000000; exec \"$0\" \"$@\"", CommandRunner.executable.path, "serve", "--config", runner.configuration, "--set",
+                "-c", "ulimit -v 32000000; exec \"$0\" \"$@\"", CommandRunner.executable.path, "serve", "--config",
+                runner.configuration, "--set",
                 "milter.socket=unix:\(socket)", "--set", "http.listen=127.0.0.1:0", "--set", "http.public_url=http://127.0.0.1",
             ])
         defer { process.end() }

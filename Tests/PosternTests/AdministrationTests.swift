@@ -33,7 +33,8 @@ import Testing
         try runner.succeed("app", "add", "juice", "com.example.juice")
         func nonce(_ options: String...) throws -> [String] {
             let arguments = ["app", "nonce", "juice", "com.example.juice"] + options + ["--json"]
-            let row = try #require(try JSONSerialization.jsonObject(with: Data(try runner.run(arguments).output.utf8)) as? [String: Any])
+            let row = try #require(
+                try JSONSerialization.jsonObject(with: Data(try runner.run(arguments).output.utf8)) as? [String: Any])
             return [row["form"] as? String ?? "", row["required"] as? Bool == true ? "required" : "optional"]
         }
         #expect(try nonce() == ["raw", "required"])

@@ -7,8 +7,8 @@ import Testing
 @testable import PosternServer
 
 @Suite struct CaptureServerTests {
-    /// Whoever waited for the message ended everything before its sender had the answer: the message stayed in Postfix's queue, and came
-    /// again when no one listened any more.
+    /// Whoever waited for the message ended everything before its sender had the answer: the message stayed in Postfix's queue,
+    /// and came again when no one listened any more.
     @Test func whoHasSentAMessageHasTheAnswerBeforeTheDoctorMayEnd() throws {
         for number in 0..<50 {
             let port = try FreePort.next()

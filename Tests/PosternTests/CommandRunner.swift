@@ -52,7 +52,10 @@ final class CommandRunner: Sendable {
         defer { for name in names { try? FileManager.default.removeItem(at: name) } }
         try Data(input.utf8).write(to: names[0])
         for name in names[1...] { try Data().write(to: name) }
-        let files = [try FileHandle(forReadingFrom: names[0]), try FileHandle(forWritingTo: names[1]), try FileHandle(forWritingTo: names[2])]
+        let files = [
+            try FileHandle(forReadingFrom: names[0]), try FileHandle(forWritingTo: names[1]),
+            try FileHandle(forWritingTo: names[2]),
+        ]
         let (ended, status) = (DispatchSemaphore(value: 0), Watched<Int32>(-1))
         _ = try ChildProcess(
             Self.executable.path, arguments, environment: variables, directory: folder.path,

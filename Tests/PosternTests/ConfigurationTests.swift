@@ -138,7 +138,8 @@ import Testing
 
     @Test(arguments: [
         "limits: {hops: many}", "limits: {hops: 1}", "limits: {hops: [1]}", "limits: {message_size: -1}",
-        "limits: {message_size: 99999999999999999999GB}", "limits: {header_field: 60001}", "reply_unrewritable: maybe", "forward_links: maybe",
+        "limits: {message_size: 99999999999999999999GB}", "limits: {header_field: 60001}", "reply_unrewritable: maybe",
+        "forward_links: maybe",
         "milter: {socket: 8891}", "milter: {socket: 'inet:0@127.0.0.1'}", "milter: {socket: 'unix:relative'}",
         "milter: {socket_mode: 0999}", "milter: {socket_mode: '4755'}", "operator_address: nobody", "hostname: '[192.0.2.1]'",
         "operator_address: me@relay.example", "local_recipients: {a: b}", "local_recipients: [a]",
@@ -236,8 +237,9 @@ import Testing
             try Data(("relay_domains: [relay.example]\n" + issuers).utf8).write(to: URL(fileURLWithPath: runner.configuration))
         }
         func list() throws -> [[String: Any]] { try #require(try runner.json("issuer", "list") as? [[String: Any]]) }
-        try write("issuers:\n  apple:\n    iss: https://appleid.apple.com\n    jwks_uri: https://appleid.apple.com/auth/keys\n"
-            + "    algorithms: [RS256]\n    nonce_form: sha256_hex\n")
+        try write(
+            "issuers:\n  apple:\n    iss: https://appleid.apple.com\n    jwks_uri: https://appleid.apple.com/auth/keys\n"
+                + "    algorithms: [RS256]\n    nonce_form: sha256_hex\n")
         #expect(try list().map { $0["origin"] as? String } == ["postern.yaml"])
         #expect(try list().first?["algorithms"] as? [String] == ["RS256"])
         try runner.fail("issuer", "remove", "apple", "--yes", status: 65, saying: "is configured in postern.yaml")
@@ -257,13 +259,17 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{a: {jwks_uri: \"https://a.example/k\"}}", "a: iss is required"), ("{a: {iss: x}}", "one of jwks_uri and jwks_file is required"),
-        ("{a: {iss: x, jwks_uri: \"http://a.example/k\"}}", "jwks_uri"), ("{a: {iss: x, jwks_file: k.json}}", "must be an absolute path"),
+        ("{a: {jwks_uri: \"https://a.example/k\"}}", "a: iss is required"),
+        ("{a: {iss: x}}", "one of jwks_uri and jwks_file is required"),
+        ("{a: {iss: x, jwks_uri: \"http://a.example/k\"}}", "jwks_uri"),
+        ("{a: {iss: x, jwks_file: k.json}}", "must be an absolute path"),
         ("{a: {iss: x, jwks_file: /k, algorithms: [HS256]}}", "algorithms must be RS256 or ES256"),
-        ("{a: {iss: x, jwks_file: /k, nonce: raw}}", "not nonce"), ("{a: {iss: x, jwks_file: /k, leeway: 301}}", "0 to 300"), ("[a]", "names with iss"),
+        ("{a: {iss: x, jwks_file: /k, nonce: raw}}", "not nonce"), ("{a: {iss: x, jwks_file: /k, leeway: 301}}", "0 to 300"),
+        ("[a]", "names with iss"),
     ]) func anIssuerThatCannotBeIsNamed(_ issuers: String, _ complaint: String) throws {
         let runner = try CommandRunner.initialised()
-        try Data("relay_domains: [relay.example]\nissuers: \(issuers)\n".utf8).write(to: URL(fileURLWithPath: runner.configuration))
+        try Data("relay_domains: [relay.example]\nissuers: \(issuers)\n".utf8).write(
+            to: URL(fileURLWithPath: runner.configuration))
         try runner.fail("issuer", "list", status: 78, saying: complaint)
     }
 }

@@ -31,7 +31,8 @@ import Testing
         #expect(text.contains("answer\tallow"))
         #expect(text.contains("event\tsign_up"), "a grant nobody asked about")
         let answer = try #require(
-            try runner.json("decide", "juice", "--app", "com.juice.app", "--event", "sensitive_action", "--sub", sub) as? [String: Any])
+            try runner.json("decide", "juice", "--app", "com.juice.app", "--event", "sensitive_action", "--sub", sub)
+                as? [String: Any])
         #expect(answer["decision"] as? String == "require_verification")
         let id = try #require(answer["decision_id"] as? String)
         let overview = try #require(try runner.json("policy", "list") as? [String: Any])
@@ -62,8 +63,10 @@ import Testing
         try runner.fail("decision", "list", "--since", "soon", status: 64, saying: "soon is not a valid time")
         try runner.fail("decision", "list", "--team", "nobody", status: 66, saying: "nobody")
         try runner.fail(
-            "decide", "juice", "--app", "com.juice.app", "--event", "sign_off", "--sub", "a", status: 64, saying: "--event must be one of")
-        try runner.fail("decide", "nobody", "--app", "com.juice.app", "--event", "sign_in", "--sub", "a", status: 66, saying: "nobody")
+            "decide", "juice", "--app", "com.juice.app", "--event", "sign_off", "--sub", "a", status: 64,
+            saying: "--event must be one of")
+        try runner.fail(
+            "decide", "nobody", "--app", "com.juice.app", "--event", "sign_in", "--sub", "a", status: 66, saying: "nobody")
     }
 
     @Test func aSandboxAnswersAndLeavesNothingBehind() async throws {
@@ -118,7 +121,9 @@ import Testing
         process.terminate()
         process.waitUntilExit()
         #expect(process.terminationStatus == 0)
-        let left = try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).filter { $0.hasPrefix("postern-sandbox") }
+        let left = try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).filter {
+            $0.hasPrefix("postern-sandbox")
+        }
         #expect(left.isEmpty)
     }
 
@@ -138,7 +143,9 @@ import Testing
         #expect(lines.contains("/sandbox/clock") && !lines.contains("…"))
         let shell = try ManagedProcess("/bin/bash", ["-c", lines], environment: Dictionary(uniqueKeysWithValues: values))
         #expect(try shell.waitForExit() == 0)
-        for expected in [#""reasons":[{"code":"REAL_USER_UNKNOWN"}]"#, #""outcome":"passed""#, #""reasons":[{"code":"DORMANT_ACCOUNT"}]"#] {
+        for expected in [
+            #""reasons":[{"code":"REAL_USER_UNKNOWN"}]"#, #""outcome":"passed""#, #""reasons":[{"code":"DORMANT_ACCOUNT"}]"#,
+        ] {
             #expect(shell.output.contains(expected), "\(shell.output)")
         }
         #expect(!shell.output.contains("urn:postern:problem"), "\(shell.output)")
@@ -146,7 +153,8 @@ import Testing
         // A second one at the same port says so in plain words, and Ctrl-C ends the first in silence.
         let port = try #require(values[0].1.split(separator: ":").last)
         try runner.fail(
-            "sandbox", "--port", "\(port)", status: 69, saying: "--port: 127.0.0.1:\(port) is in use by another program", environment: folder)
+            "sandbox", "--port", "\(port)", status: 69, saying: "--port: 127.0.0.1:\(port) is in use by another program",
+            environment: folder)
         let said = sandbox.lines.count
         sandbox.signal(SIGINT)
         #expect(try sandbox.waitForExit() == 0)

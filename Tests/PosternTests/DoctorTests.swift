@@ -53,7 +53,9 @@ import Testing
         #expect(verdicts { $0.isClockKept = false } == ["clock": .warning])
         #expect(verdicts { $0.clockSkew = ClockSkew.complaint([("mx1", 20)]) } == ["clocks": .warning])
         #expect(ClockSkew.complaint([("mx1", 1.9), ("mx2", 0)]) == nil)
-        #expect(ClockSkew.complaint([("mx1", 1.5), ("mx2", -1.5), ("mx3", 0.2)])?.hasSuffix("mx1 is 1.5 s ahead, mx2 is 1.5 s behind") == true)
+        #expect(
+            ClockSkew.complaint([("mx1", 1.5), ("mx2", -1.5), ("mx3", 0.2)])?.hasSuffix("mx1 is 1.5 s ahead, mx2 is 1.5 s behind")
+                == true)
         #expect(verdicts { $0.damage = [] }.isEmpty)
         #expect(verdicts { $0.damage = ["row 3 missing from index x"] } == ["database integrity": .broken])
         #expect(verdicts { $0.policyProblems = ["policy a does not load: x"] } == ["policy": .warning])
@@ -108,18 +110,24 @@ import Testing
         let runner = try CommandRunner.initialised()
         let certificate = try TestCertificate(in: runner.folder.path, name: "http", commonName: "elsewhere.example")
         func rows(_ arguments: String...) throws -> [String: (verdict: String, sentence: String)] {
-            let result = try runner.run(["doctor", "--json", "--skip", "postfix", "--skip", "probe", "--skip", "outside"] + arguments)
-            let rows = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
+            let result = try runner.run(
+                ["doctor", "--json", "--skip", "postfix", "--skip", "probe", "--skip", "outside"] + arguments)
+            let rows = try #require(
+                try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
             return Dictionary(
                 rows.map { ($0["name"] as? String ?? "", ($0["verdict"] as? String ?? "", $0["sentence"] as? String ?? "")) },
                 uniquingKeysWith: { first, _ in first })
         }
-        let healthy = try rows("--set", "http.tls_certificate=\(certificate.certificate)", "--set", "http.tls_key=\(certificate.key)", "--set", "hostname=localhost.localdomain")
+        let healthy = try rows(
+            "--set", "http.tls_certificate=\(certificate.certificate)", "--set", "http.tls_key=\(certificate.key)", "--set",
+            "hostname=localhost.localdomain")
         #expect(healthy["database integrity"]?.verdict == "ok")
         #expect(healthy["policy"]?.verdict == "ok")
         #expect(healthy["http certificate"]?.sentence.contains("is not for localhost.localdomain") == true, "\(healthy)")
         // Pages of the file are overwritten; what is in its log is there already.
-        for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: runner.folder.path + "/data/postern.db" + suffix) }
+        for suffix in ["-wal", "-shm"] {
+            try? FileManager.default.removeItem(atPath: runner.folder.path + "/data/postern.db" + suffix)
+        }
         let path = runner.folder.appendingPathComponent("data/postern.db")
         let file = try FileHandle(forUpdating: path)
         let size = try file.seekToEnd()
@@ -234,7 +242,8 @@ import Testing
         #expect(found["mx relay.example"] == "broken")
         #expect(found["spf relay.example"] == "broken")
         #expect(found["ptr 203.0.113.9"] == "broken")
-        try runner.fail("doctor", "--skip", "local", "--skip", "postfix", "--ip", "nowhere", status: 64, saying: "not a valid IP address")
+        try runner.fail(
+            "doctor", "--skip", "local", "--skip", "postfix", "--ip", "nowhere", status: 64, saying: "not a valid IP address")
         var nameless = zone
         nameless["mx.relay.example"] = nil
         #expect(try outside(runner, nameless)["address"] == "broken")
@@ -281,8 +290,12 @@ import Testing
         let (socket, port) = try boundSocket()
         defer { close(socket) }
         let result = try runner.run(
-            ["doctor", "--json", "--skip", "local", "--skip", "postfix", "--skip", "probe", "--set", "dns.servers=127.0.0.1:\(port)", "--set", "dns.timeout_ms=100", "--set", "dns.tries=1"])
-        let rows = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
+            [
+                "doctor", "--json", "--skip", "local", "--skip", "postfix", "--skip", "probe", "--set",
+                "dns.servers=127.0.0.1:\(port)", "--set", "dns.timeout_ms=100", "--set", "dns.tries=1",
+            ])
+        let rows = try #require(
+            try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]], "\(result.errors)")
         #expect(rows.map { $0["name"] as? String } == ["dns"])
         #expect((rows.first?["sentence"] as? String)?.contains("127.0.0.1:\(port)") == true, "\(rows)")
         #expect(result.status == 1)
@@ -295,7 +308,9 @@ import Testing
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0 }
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+            }
         }
         try #require(isBound)
         return (descriptor, UInt16(bigEndian: address.sin_port))
@@ -308,7 +323,10 @@ import Testing
         // Where the host is is not known: that is said once, and nothing follows from it.
         #expect(try outside(runner, zone) == ["address": "warning"])
         let text = try runner.run(
-            ["doctor", "--dns", "zone.json", "--skip", "local", "--skip", "postfix", "--skip", "probe", "--set", "hostname=mx.relay.example"]).output
+            [
+                "doctor", "--dns", "zone.json", "--skip", "local", "--skip", "postfix", "--skip", "probe", "--set",
+                "hostname=mx.relay.example",
+            ]).output
         #expect(text.contains("(asked zone.json)") && !text.contains("publish A and AAAA"), "\(text)")
     }
 
@@ -321,10 +339,14 @@ import Testing
         let unknown = try RelayHost.find(heloName: "mx.relay.example", given: [], relayhost: facts.relayhost, resolver: zone)
         #expect(unknown.presence().verdict == .warning && unknown.presence().sentence.contains("[smarthost.example]"))
         #expect(unknown.addresses.isEmpty && unknown.reverse(zone).isEmpty)
-        let named = try RelayHost.find(heloName: "mx.relay.example", given: ["203.0.113.9"], relayhost: facts.relayhost, resolver: zone)
+        let named = try RelayHost.find(
+            heloName: "mx.relay.example", given: ["203.0.113.9"], relayhost: facts.relayhost, resolver: zone)
         #expect(named.presence().verdict == .ok && named.addresses.map(\.description) == ["203.0.113.9"])
         #expect(named.reverse(zone).isEmpty)
-        #expect(try RelayHost.find(heloName: "mx.relay.example", given: [], resolver: zone).addresses.map(\.description) == ["198.51.100.7"])
+        #expect(
+            try RelayHost.find(heloName: "mx.relay.example", given: [], resolver: zone).addresses.map(\.description) == [
+                "198.51.100.7"
+            ])
     }
 
     private struct Zone: DNSResolver {

@@ -20,18 +20,23 @@ import Testing
         let message = "From: Billing <billing@app.example>\r\nTo: undisclosed-recipients:;\r\nSubject: x\r\n\r\nHello.\r\n"
         let question: [String: Any] = [
             "mail_from": "a@app.example", "rcpts": addresses, "ip": ip, "helo": "mx.app.example",
-            "dns": ["app.example": ["TXT": ["v=spf1 ip4:192.0.2.1 -all"]]], "message_base64": Data(message.utf8).base64EncodedString(),
+            "dns": ["app.example": ["TXT": ["v=spf1 ip4:192.0.2.1 -all"]]],
+            "message_base64": Data(message.utf8).base64EncodedString(),
         ]
         return String(decoding: try JSONSerialization.data(withJSONObject: question), as: UTF8.self)
     }
 
-    private static func answer(_ runner: CommandRunner, _ question: String, environment: [String: String] = [:]) throws -> [String: Any] {
+    private static func answer(
+        _ runner: CommandRunner, _ question: String, environment: [String: String] = [:]
+    ) throws -> [String: Any] {
         let explained = try runner.run(["explain", "--batch"], input: question + "\n", environment: environment)
         try #require(explained.status == 0, "\(explained.errors)")
         return try #require(try JSONSerialization.jsonObject(with: Data(explained.output.utf8)) as? [String: Any])
     }
 
-    private static func codes(_ answer: [String: Any]) -> [Int] { (answer["replies"] as? [[String: Any]] ?? []).compactMap { $0["code"] as? Int } }
+    private static func codes(_ answer: [String: Any]) -> [Int] {
+        (answer["replies"] as? [[String: Any]] ?? []).compactMap { $0["code"] as? Int }
+    }
 
     @Test func eachAccountHasAMessageOfItsOwn() throws {
         let (runner, addresses) = try Self.world()
@@ -45,11 +50,15 @@ import Testing
         // One account alone has no copies.
         #expect(try Self.answer(runner, Self.question([addresses[0], addresses[0]]))["copies"] == nil)
         // For people.
-        try Data(#"{"app.example": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.utf8).write(to: runner.folder.appendingPathComponent("zone.json"))
+        try Data(#"{"app.example": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.utf8).write(
+            to: runner.folder.appendingPathComponent("zone.json"))
         let text = try runner.run(
-            ["explain", "--mail-from", "a@app.example", "--ip", "192.0.2.1", "--dns", "zone.json"] + addresses.flatMap { ["--rcpt", $0] },
+            ["explain", "--mail-from", "a@app.example", "--ip", "192.0.2.1", "--dns", "zone.json"]
+                + addresses.flatMap { ["--rcpt", $0] },
             input: "From: Billing <billing@app.example>\n\nx\n")
-        #expect(text.output.contains("recipient <u1@home.example>") && text.output.contains("\nmessage   2 of 2, a copy for another account\n"))
+        #expect(
+            text.output.contains("recipient <u1@home.example>")
+                && text.output.contains("\nmessage   2 of 2, a copy for another account\n"))
         #expect(text.output.contains("recipient <u2@home.example>"))
 
         // Without fan-out, the second recipient is to come in its own transaction.

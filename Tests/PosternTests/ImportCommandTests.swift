@@ -170,14 +170,17 @@ import Testing
         try runner.succeed("import", "people.csv", "--trust-verified")
         let first = try state(runner)
         #expect(first.contains("work39@home.example verified"))
-        #expect(try runner.succeed("import", "people.csv", "--trust-verified") ==
-            "80 rows: added 0 users, 0 inboxes, 0 accounts, 0 relay addresses; 80 rows there already.")
+        #expect(
+            try runner.succeed("import", "people.csv", "--trust-verified")
+                == "80 rows: added 0 users, 0 inboxes, 0 accounts, 0 relay addresses; 80 rows there already.")
         #expect(try state(runner) == first)
     }
 
     @Test func whatTheUserChangedSinceIsNotUndone() throws {
         let runner = try installed()
-        try write(runner, "people.csv", "user,inbox,verified,team,address\njane,jane@home.example,true,juice,aaaaaaaaaa@relay.example\n")
+        try write(
+            runner, "people.csv", "user,inbox,verified,team,address\njane,jane@home.example,true,juice,aaaaaaaaaa@relay.example\n"
+        )
         try runner.succeed("import", "people.csv", "--trust-verified")
         try runner.succeed("address", "off", "aaaaaaaaaa@relay.example")
         try runner.succeed("import", "people.csv", "--trust-verified")
@@ -210,8 +213,9 @@ import Testing
         let before = try count()
         #expect(before > 0 && before < 3_000)
         let rest = try runner.succeed("import", "people.csv", "--trust-verified")
-        #expect(rest == "3000 rows: added \(3_000 - before) users, \(3_000 - before) inboxes, \(3_000 - before) accounts, "
-            + "\(3_000 - before) relay addresses; \(before) rows there already.")
+        #expect(
+            rest == "3000 rows: added \(3_000 - before) users, \(3_000 - before) inboxes, \(3_000 - before) accounts, "
+                + "\(3_000 - before) relay addresses; \(before) rows there already.")
         let addresses = try runner.succeed("address", "list").split(separator: "\n")
         #expect(addresses.count == 3_000)
         #expect(Set(addresses.map { $0.split(separator: "\t")[2] }).count == 3_000)
@@ -240,7 +244,10 @@ import Testing
         try write(runner, "keys.jsonl", "{\"user\": \"jane\", \"secret.person@home.example\": 1}\n[1]\n{\"user\": {}}\n{\n")
         let keys = try runner.run(["import", "keys.jsonl"])
         #expect(keys.status == 65)
-        for text in ["line 1: a key is not one of", "line 2: the line is not a JSON object", "line 3: user is neither", "line 4: the line is not JSON"] {
+        for text in [
+            "line 1: a key is not one of", "line 2: the line is not a JSON object", "line 3: user is neither",
+            "line 4: the line is not JSON",
+        ] {
             #expect(keys.errors.contains(text), "\(keys.errors)")
         }
         #expect(!keys.errors.contains("secret.person"))
@@ -250,9 +257,13 @@ import Testing
         let runner = try installed()
         try write(runner, "people.csv", "user,inbox\njane,jane@home.example\n")
         let folder = runner.folder.appendingPathComponent("data").path
-        let before = try FileManager.default.contentsOfDirectory(atPath: folder).filter { !$0.contains("-wal") && !$0.contains("-shm") }
+        let before = try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+            !$0.contains("-wal") && !$0.contains("-shm")
+        }
         #expect(try runner.succeed("import", "people.csv", "--dry-run").contains("would add 1 user, 1 inbox"))
-        let after = try FileManager.default.contentsOfDirectory(atPath: folder).filter { !$0.contains("-wal") && !$0.contains("-shm") }
+        let after = try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+            !$0.contains("-wal") && !$0.contains("-shm")
+        }
         #expect(before.sorted() == after.sorted())
         #expect(try runner.succeed("user", "list") == "")
     }

@@ -33,9 +33,12 @@ import Testing
         #expect(try shown("limits.hops")?.hasPrefix("30 postern.yaml:") == true)
         #expect(try shown("http.public_url")?.contains("https://id.example") == true)
         #expect(try shown("http.trusted_proxies")?.contains("2001:db8::/32") == true)
-        for (wrong, status, word) in [("limits.hop=30", 78, "limits.hops"), ("limits.hops=many", 78, "whole number"), ("key_file=x", 78, "key_file")] {
+        for (wrong, status, word) in [
+            ("limits.hop=30", 78, "limits.hops"), ("limits.hops=many", 78, "whole number"), ("key_file=x", 78, "key_file"),
+        ] {
             try runner.fail(
-                "init", "--directory", "other", "--relay-domain", "relay.example", "--set", wrong, status: Int32(status), saying: word)
+                "init", "--directory", "other", "--relay-domain", "relay.example", "--set", wrong, status: Int32(status),
+                saying: word)
         }
         #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("other").path))
     }

@@ -26,7 +26,8 @@ import Testing
         #expect(verified.contains("\"pass\""))
         try pipe(runner, "explain.pipe", Self.zone)
         try runner.succeed(
-            "explain", "--rcpt", "nobody@relay.example", "--mail-from", "a@app.example", "--dns", "explain.pipe", input: "From: a@app.example\n\nx\n")
+            "explain", "--rcpt", "nobody@relay.example", "--mail-from", "a@app.example", "--dns", "explain.pipe",
+            input: "From: a@app.example\n\nx\n")
     }
 
     @Test func aFileThatCannotBeReadWasToldInFoundationsWords() throws {

@@ -52,9 +52,12 @@ struct OwnerTests {
         for command in [
             ["team", "add", "juice", "--name", "Juice"], ["user", "add", "anna", "--inbox", "anna@home.example", "--verified"],
             ["key-file", "rotate"], ["backup", "data/copy.db"], ["status"],
-            ["import", "nothing.csv", "--errors", "data/reasons.csv", "--dry-run"], ["policy", "show", "default", "--export", "data/policy"],
+            ["import", "nothing.csv", "--errors", "data/reasons.csv", "--dry-run"],
+            ["policy", "show", "default", "--export", "data/policy"],
         ] {
-            if command[0] == "import" { try Data("user,inbox\nx y,z\n".utf8).write(to: runner.folder.appendingPathComponent("nothing.csv")) }
+            if command[0] == "import" {
+                try Data("user,inbox\nx y,z\n".utf8).write(to: runner.folder.appendingPathComponent("nothing.csv"))
+            }
             _ = try runner.run(command)
             strange += try strangers(runner, after: command.joined(separator: " "))
         }
@@ -62,11 +65,17 @@ struct OwnerTests {
         #expect(try files(runner).contains { $0.hasSuffix("/copy.db") })
         #expect(try files(runner).contains { $0.hasSuffix("/reasons.csv") })
         try open.close()
-        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] { try? FileManager.default.removeItem(atPath: data(runner) + "/" + name) }
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
+            try? FileManager.default.removeItem(atPath: data(runner) + "/" + name)
+        }
         try runner.succeed("restore", "data/copy.db")
         #expect(try strangers(runner, after: "restore") == [])
         // The service goes on with all of it.
-        guard try ManagedProcess.run("/usr/bin/env", ["setpriv", "--reuid=\(Self.user)", "test", "-x", CommandRunner.executable.path]).status == 0 else {
+        guard
+            try ManagedProcess.run(
+                "/usr/bin/env", ["setpriv", "--reuid=\(Self.user)", "test", "-x", CommandRunner.executable.path]
+            ).status == 0
+        else {
             return print("the built program cannot be run by another user here: that was not tried")
         }
         let listed = try asService(runner, "user", "show", "anna", "--reveal")
@@ -86,7 +95,8 @@ struct OwnerTests {
         }
         try Data("user,inbox\nx y,z\n".utf8).write(to: runner.folder.appendingPathComponent("rows.csv"))
         try link("reasons.csv")
-        try runner.fail("import", "rows.csv", "--errors", "data/reasons.csv", status: 73, saying: "a symbolic link of another user")
+        try runner.fail(
+            "import", "rows.csv", "--errors", "data/reasons.csv", status: 73, saying: "a symbolic link of another user")
         try link("copy.db")
         try runner.fail("backup", "data/copy.db", status: 74, saying: "data/copy.db")
         try link("copy.policy")
@@ -112,7 +122,8 @@ struct OwnerTests {
         let check = folder + "/postern_header_checks"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         for name in ["main.cf", "master.cf"] {
-            let text = name == "main.cf" ? "compatibility_level = 3.6\n" : "smtp inet n - y - - smtpd\ncleanup unix n - y - 0 cleanup\n"
+            let text =
+                name == "main.cf" ? "compatibility_level = 3.6\n" : "smtp inet n - y - - smtpd\ncleanup unix n - y - 0 cleanup\n"
             try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
         }
         func setUp() throws -> CommandResult { try runner.run(["setup", "postfix", "--apply", "--config-directory", folder]) }
@@ -124,27 +135,34 @@ struct OwnerTests {
         unlink(check)
         let done = try ManagedProcess.run(
             "/bin/sh",
-            ["-c", "umask 077; exec \"$@\"", "sh", CommandRunner.executable.path, "setup", "postfix", "--apply", "--config-directory", folder, "--config", runner.configuration])
+            [
+                "-c", "umask 077; exec \"$@\"", "sh", CommandRunner.executable.path, "setup", "postfix", "--apply",
+                "--config-directory", folder, "--config", runner.configuration,
+            ])
         #expect(done.status == 0, "\(done.output)")
         #expect(try FileManager.default.attributesOfItem(atPath: check)[.posixPermissions] as? Int == 0o644)
     }
 
     /// Whether another user may run the program that was built here.
-    private static let isReachable = (try? ManagedProcess.run("/usr/bin/env", ["setpriv", "--reuid=\(user)", "test", "-x", CommandRunner.executable.path]).status) == 0
+    private static let isReachable =
+        (try? ManagedProcess.run("/usr/bin/env", ["setpriv", "--reuid=\(user)", "test", "-x", CommandRunner.executable.path])
+            .status) == 0
 
     /// `postern serve` as the service's user, until it serves.
     private func serving(_ runner: CommandRunner) throws -> ManagedProcess {
         let process = try ManagedProcess(
             "/usr/bin/env",
             [
-                "setpriv", "--reuid=\(Self.user)", "--regid=\(Self.group)", "--clear-groups", CommandRunner.executable.path, "serve", "--config",
+                "setpriv", "--reuid=\(Self.user)", "--regid=\(Self.group)", "--clear-groups", CommandRunner.executable.path,
+                "serve", "--config",
                 runner.configuration, "--set", "milter.socket=unix:\(data(runner))/m", "--set", "http.listen=off",
             ])
         _ = try process.waitForLine(containing: "notice serving")
         return process
     }
 
-    /// The lock files were root's: a warning each second for ever, and a rotation that never ended. So was the database that was put back.
+    /// The lock files were root's: a warning each second for ever, and a rotation that never ended. So was the database that was
+    /// put back.
     @Test(.enabled(if: OwnerTests.isReachable, "the built program cannot be run by another user here"))
     func rotationAndRestoreByRootBesideAServiceOfAnotherUser() throws {
         let runner = try installed()
@@ -160,7 +178,9 @@ struct OwnerTests {
         #expect(try service.waitForExit() == 0)
         let trouble = service.lines.filter { $0.contains(" warning ") || $0.contains(" error ") }
         #expect(trouble.allSatisfy { $0.contains("operator_address") }, "\(trouble)")
-        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] { try? FileManager.default.removeItem(atPath: data(runner) + "/" + name) }
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
+            try? FileManager.default.removeItem(atPath: data(runner) + "/" + name)
+        }
         try runner.succeed("restore", "data/copy.db")
         #expect(try strangers(runner, after: "restore") == [])
         let again = try serving(runner)
@@ -183,21 +203,27 @@ struct OwnerTests {
         try Data().write(to: URL(fileURLWithPath: path + "/postern.db-lock-key-file"))
         for (file, command) in [
             ("postern.db", ["team", "list"]), ("postern.db-wal", ["team", "list"]), ("postern.db-shm", ["team", "list"]),
-            ("postern.keys", ["team", "list"]), ("postern.yaml", ["team", "list"]), ("postern.db-lock-key-file", ["key-file", "rotate"]),
+            ("postern.keys", ["team", "list"]), ("postern.yaml", ["team", "list"]),
+            ("postern.db-lock-key-file", ["key-file", "rotate"]),
         ] {
             let file = path + "/" + file
             try #require(chown(file, 0, 0) == 0 && chmod(file, 0o600) == 0)
             let refused = try ManagedProcess.run(
                 "/usr/bin/env",
-                ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.group)", "--clear-groups", CommandRunner.executable.path] + command
+                ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.group)", "--clear-groups", CommandRunner.executable.path]
+                    + command
                     + ["--config", runner.configuration])
-            #expect(refused.status != 0 && refused.output.contains(file) && refused.output.contains("Permission denied"), "\(file): \(refused)")
+            #expect(
+                refused.status != 0 && refused.output.contains(file) && refused.output.contains("Permission denied"),
+                "\(file): \(refused)")
             #expect(refused.output.split(separator: "\n").count == 1, "\(refused.output)")
             try #require(chown(file, Self.user, Self.group) == 0)
         }
         // In a folder that may not be looked into, no one knows whether there is one.
         try #require(chown(path, 0, 0) == 0 && chmod(path, 0o700) == 0)
         let hidden = try asService(runner, "team", "list")
-        #expect(hidden.status == 74 && hidden.output.contains(runner.configuration) && hidden.output.contains("Permission denied"), "\(hidden)")
+        #expect(
+            hidden.status == 74 && hidden.output.contains(runner.configuration) && hidden.output.contains("Permission denied"),
+            "\(hidden)")
     }
 }

@@ -108,7 +108,8 @@ import Testing
         try runner.succeed("policy", "unbind", "juice")
         try runner.fail("policy", "unbind", "juice", status: 66, saying: "no policy of its own")
         // Another name becomes the default where no one is bound to it, and says so.
-        #expect(try runner.succeed("policy", "activate", "own").contains("Before: risk-default. postern policy rollback goes back."))
+        #expect(
+            try runner.succeed("policy", "activate", "own").contains("Before: risk-default. postern policy rollback goes back."))
         try runner.succeed("policy", "rollback")
         #expect(try active(runner)[1] == "risk-default 2026.2 everyone else+app com.example.juice")
     }
@@ -118,7 +119,8 @@ import Testing
         try FileManager.default.copyItem(
             at: runner.folder.appendingPathComponent("one"), to: runner.folder.appendingPathComponent("two"))
         #expect(try runner.succeed("policy", "diff", "one", "two").contains("The policies are identical."))
-        try edit(runner, "two", [("challenge: human_check, reason: APP_SIGNUP_SPIKE", "challenge: email_code, reason: APP_SPIKE")])
+        try edit(
+            runner, "two", [("challenge: human_check, reason: APP_SIGNUP_SPIKE", "challenge: email_code, reason: APP_SPIKE")])
         let result = try runner.run(["policy", "diff", "one", "two", "--json"], environment: ["POSTERN_CONFIG": "/nonexistent"])
         try #require(result.status == 0, "\(result.errors)")
         let diff = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])

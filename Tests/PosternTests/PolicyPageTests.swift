@@ -5,7 +5,8 @@ import PostfixHarness
 import Testing
 
 @Suite struct PolicyPageTests {
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..").standardizedFileURL
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
+        .standardizedFileURL
 
     /// A command and what the page shows below it.
     private struct Example {
@@ -59,7 +60,9 @@ import Testing
             let run = try ManagedProcess(
                 "/usr/bin/env",
                 ["script", "-qec", "stty cols 200; " + example.command, "/dev/null"],
-                environment: ["PATH": path, "POSTERN_CONFIG": runner.configuration, "NO_COLOR": "1", "TERM": "dumb", "SHELL": "/bin/bash"],
+                environment: [
+                    "PATH": path, "POSTERN_CONFIG": runner.configuration, "NO_COLOR": "1", "TERM": "dumb", "SHELL": "/bin/bash",
+                ],
                 directory: runner.folder.path)
             run.closeInput()
             _ = try run.waitForExit()

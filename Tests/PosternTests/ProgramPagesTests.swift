@@ -27,8 +27,8 @@ struct ProgramPagesTests {
         #expect(ProgramPages.clean("1000-3000 r-xp 00000000 fe:00 5 /bin/x") == 0x1000..<0x3000)
     }
 
-    /// This process lets go of its own code, tests that run beside included, and goes on. How many pages it has then is no matter: other
-    /// tests bring theirs back at the same time.
+    /// This process lets go of its own code, tests that run beside included, and goes on. How many pages it has then is no
+    /// matter: other tests bring theirs back at the same time.
     @Test func codeThatWasLetGoRunsAsBefore() throws {
         for _ in 0..<3 { ProgramPages.release() }
         let text = try JSONSerialization.data(withJSONObject: ["a": [1, 2, 3]])

@@ -7,7 +7,10 @@ import Testing
 @Suite struct ReceivedMessageTests {
     @Test(arguments: [
         // A mailbox file's line at the beginning is its own field; in the middle it ends the header section.
-        ("From anna@inbox.example Tue Nov  3\nSubject: x\n\nbody\n", "X-Mailbox-Line: From anna@inbox.example Tue Nov  3\r\nSubject: x\r\n\r\nbody\r\n"),
+        (
+            "From anna@inbox.example Tue Nov  3\nSubject: x\n\nbody\n",
+            "X-Mailbox-Line: From anna@inbox.example Tue Nov  3\r\nSubject: x\r\n\r\nbody\r\n"
+        ),
         (">From a Tue\nSubject: x\n\n", "X-Mailbox-Line: >From a Tue\r\nSubject: x\r\n\r\n"),
         ("Subject: x\nFrom anna Tue\nTo: y\n\nbody\n", "Subject: x\r\n\r\nFrom anna Tue\r\nTo: y\r\n\r\nbody\r\n"),
         // So does whatever else is not a field.

@@ -5,8 +5,8 @@ import PostfixHarness
 import Testing
 
 @Suite struct ServeLogTests {
-    /// At the level `debug` the group of services writes each of them down, which held the keys of deleted accounts, of codes and of
-    /// cursors, octet by octet.
+    /// At the level `debug` the group of services writes each of them down, which held the keys of deleted accounts, of codes and
+    /// of cursors, octet by octet.
     @Test func atTheLevelOfTraceTheLogHoldsNoKey() throws {
         let runner = try CommandRunner.initialised()
         // Its own path and short: the whole of it has room in 107 octets.
@@ -15,7 +15,8 @@ import Testing
         let process = try ManagedProcess(
             CommandRunner.executable.path,
             [
-                "serve", "--config", runner.configuration, "--set", "milter.socket=unix:\(socket)", "--set", "http.listen=127.0.0.1:0", "--set",
+                "serve", "--config", runner.configuration, "--set", "milter.socket=unix:\(socket)", "--set",
+                "http.listen=127.0.0.1:0", "--set",
                 "http.public_url=http://127.0.0.1", "--set", "log.level=trace",
             ])
         defer { process.end() }
@@ -26,7 +27,8 @@ import Testing
         #expect(log.contains("sl-service=HousekeepingService") && log.contains("sl-service=APIService"))
         #expect(log.firstMatch(of: /\[\d+(, \d+){7}/)?.output == nil, "octets in a list")
         #expect(process.lines.allSatisfy { $0.utf8.count < 1_000 })
-        let keys = try String(contentsOfFile: (runner.configuration as NSString).deletingLastPathComponent + "/postern.keys", encoding: .utf8)
+        let keys = try String(
+            contentsOfFile: (runner.configuration as NSString).deletingLastPathComponent + "/postern.keys", encoding: .utf8)
         let secrets = keys.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap { $0.split(separator: " ").last }
         #expect(secrets.count >= 3)
         for secret in secrets { #expect(!log.contains(secret)) }
@@ -39,7 +41,8 @@ import Testing
         let process = try ManagedProcess(
             "/bin/sh",
             [
-                "-c", "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"", "sh", CommandRunner.executable.path, "serve", "--config",
+                "-c", "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec \"$@\"", "sh", CommandRunner.executable.path,
+                "serve", "--config",
                 runner.configuration, "--set", "milter.socket=unix:\(socket)", "--set", "http.listen=off",
             ] + more)
         defer { process.end() }
@@ -53,7 +56,9 @@ import Testing
     @Test func theJournalGetsPrioritiesAndNoTime() throws {
         let runner = try CommandRunner.initialised()
         let lines = try journal(runner)
-        #expect(lines.allSatisfy { $0.wholeMatch(of: /<[2-7]>(critical|error|warning|notice|info|debug|trace) .+/) != nil }, "\(lines)")
+        #expect(
+            lines.allSatisfy { $0.wholeMatch(of: /<[2-7]>(critical|error|warning|notice|info|debug|trace) .+/) != nil },
+            "\(lines)")
         #expect(lines.contains { $0.hasPrefix("<5>notice serving") })
         let objects = try journal(runner, ["--set", "log.format=json"])
         for line in objects {
@@ -62,7 +67,9 @@ import Testing
             #expect(object["time"] == nil && object["level"] != nil && object["message"] != nil)
         }
         // Standard error of a shell that runs under systemd leads elsewhere.
-        #expect(try runner.run(["serve", "--set", "milter.socket=nonsense"], environment: ["JOURNAL_STREAM": "1:1"]).errors.hasPrefix("postern: "))
+        #expect(
+            try runner.run(["serve", "--set", "milter.socket=nonsense"], environment: ["JOURNAL_STREAM": "1:1"]).errors.hasPrefix(
+                "postern: "))
     }
 
     /// The last line of a log in JSON was none.
@@ -71,7 +78,8 @@ import Testing
         func fatal(_ arguments: String..., environment: [String: String] = [:]) throws -> [String: Any] {
             let result = try runner.run(["serve"] + arguments, environment: environment)
             #expect(result.status != 0)
-            return try #require(try JSONSerialization.jsonObject(with: Data(result.errors.utf8)) as? [String: Any], "\(result.errors)")
+            return try #require(
+                try JSONSerialization.jsonObject(with: Data(result.errors.utf8)) as? [String: Any], "\(result.errors)")
         }
         // The configuration is wrong; the socket cannot be had; the key file is missing.
         for object in [
@@ -79,7 +87,9 @@ import Testing
             try fatal("--set", "limits.hops=many", environment: ["POSTERN_LOG_FORMAT": "json"]),
             try fatal("--set", "log.format=json", "--set", "key_file=/nonexistent/keys"),
         ] {
-            #expect(object["level"] as? String == "critical" && object["time"] != nil && (object["message"] as? String)?.isEmpty == false)
+            #expect(
+                object["level"] as? String == "critical" && object["time"] != nil
+                    && (object["message"] as? String)?.isEmpty == false)
         }
         #expect(try runner.run(["serve", "--set", "limits.hops=many"]).errors.hasPrefix("postern: --set: limits.hops"))
     }

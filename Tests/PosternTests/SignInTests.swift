@@ -14,7 +14,9 @@ private let python: String? = {
 }()
 
 @Suite struct SignInTests {
-    private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools/sign_in.py").path
+    private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+        "Tools/sign_in.py"
+    ).path
 
     @Test(.enabled(if: python != nil, "skipped: no python3 with Authlib and PyJWT (make test-tools)"))
     func aClientOthersWroteSignsInRefreshesAndRevokes() throws {
@@ -25,9 +27,12 @@ private let python: String? = {
         try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified", "--name", "Jane Doe")
         // The team's pair of keys, made as the help says.
         let key = runner.folder.appendingPathComponent("client.pem").path
-        #expect(try ManagedProcess.run("/usr/bin/openssl", ["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key]).status == 0)
+        #expect(
+            try ManagedProcess.run("/usr/bin/openssl", ["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key])
+                .status == 0)
         #expect(try ManagedProcess.run("/usr/bin/openssl", ["ec", "-in", key, "-pubout", "-out", key + ".pub"]).status == 0)
-        try runner.fail("app", "key", "add", "juice", "client.pem", status: 65, saying: "private key, which must stay with the team")
+        try runner.fail(
+            "app", "key", "add", "juice", "client.pem", status: 65, saying: "private key, which must stay with the team")
         let added = try runner.succeed("app", "key", "add", "juice", "client.pem.pub")
         let kid = try #require(added.split(separator: " ").last.map(String.init))
         #expect(try runner.succeed("app", "key", "list", "juice").hasPrefix(kid + "\t"))
@@ -49,7 +54,8 @@ private let python: String? = {
         try server.waitForLine(containing: "listening for HTTP")
 
         let setup: [String: String] = [
-            "issuer": issuer, "operator_key": operatorKey, "team": "juice", "team_key": try String(contentsOfFile: key, encoding: .utf8),
+            "issuer": issuer, "operator_key": operatorKey, "team": "juice",
+            "team_key": try String(contentsOfFile: key, encoding: .utf8),
             "kid": kid, "client_id": "com.example.juice", "redirect_uri": "https://juice.example/signed-in", "user": "jane",
         ]
         let client = try ManagedProcess(try #require(python), [Self.script])

@@ -25,7 +25,10 @@ import Testing
         deinit { try? installation.close() }
 
         /// What a service that runs since `start` says after each minute up to `end`; it counts what `count` does in between.
-        func serve(pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, queueTrouble: String? = nil, _ count: (ServiceMetrics) -> Void) throws {
+        func serve(
+            pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, queueTrouble: String? = nil,
+            _ count: (ServiceMetrics) -> Void
+        ) throws {
             let metrics = ServiceMetrics(version: "")
             var maker = SnapshotMaker(metrics: metrics, startedAt: start, milter: "unix:/x", http: nil)
             for at in stride(from: start, through: end, by: 60) {
@@ -42,7 +45,9 @@ import Testing
             try installation.store.serviceStatus.remove(host: "mx1", pid: pid, minute: maker.minute(now: end + 4, isLast: true))
         }
 
-        private func report(_ snapshot: ServiceSnapshot, _ pid: Int64, _ minute: ServiceStatusRepository.Minute?, _ now: Int64) throws {
+        private func report(
+            _ snapshot: ServiceSnapshot, _ pid: Int64, _ minute: ServiceStatusRepository.Minute?, _ now: Int64
+        ) throws {
             let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
             try installation.store.serviceStatus.report(host: "mx1", pid: pid, snapshot: text, minute: minute, now: now)
         }
@@ -59,7 +64,9 @@ import Testing
         let change = Change(actor: "uid:0", now: Self.now - StatusReport.removalTime)
         _ = try store.teams.add(id: "juice", name: "Juice", change)
         try store.database.write(.durable) { try $0.run("UPDATE teams SET removed_at = ?1", [.integer(change.now)]) }
-        func isTold(_ now: Int64) throws -> Bool { try opened.report(at: now).warnings.contains { $0.contains("rows of 1 removed") } }
+        func isTold(_ now: Int64) throws -> Bool {
+            try opened.report(at: now).warnings.contains { $0.contains("rows of 1 removed") }
+        }
         #expect(try !isTold(Self.now - 1))
         #expect(try isTold(Self.now))
         #expect(try opened.report().removals.count == 1)
@@ -98,7 +105,9 @@ import Testing
         try opened.serve(pid: 10, from: Self.now - 300, to: Self.now - 120) { _ in }
         let alone = try opened.report()
         #expect(alone.hosts.map(\.pid) == [10])
-        #expect(alone.warnings.contains { $0.contains("mx1 has not reported for") } && alone.warnings.contains { $0.contains("no service is running") })
+        #expect(
+            alone.warnings.contains { $0.contains("mx1 has not reported for") }
+                && alone.warnings.contains { $0.contains("no service is running") })
         try opened.serve(pid: 11, from: Self.now - 60, to: Self.now - 2) { _ in }
         let after = try opened.report()
         #expect(after.hosts.map(\.pid) == [11])
@@ -114,13 +123,19 @@ import Testing
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2) { _ in }
         #expect(try !opened.report().warnings.contains { $0.contains("queue") })
-        try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, queueTrouble: "postqueue failed: Permission denied") { _ in }
+        try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2, queueTrouble: "postqueue failed: Permission denied") {
+            _ in
+        }
         let told = try opened.report().warnings.filter { $0.contains("mx1 cannot check Postfix's queue") }
-        #expect(told.count == 1 && told[0].contains("postqueue failed: Permission denied") && told[0].contains("group postdrop"), "\(told)")
+        #expect(
+            told.count == 1 && told[0].contains("postqueue failed: Permission denied") && told[0].contains("group postdrop"),
+            "\(told)")
         var facts = PostfixFacts()
         facts.queueTrouble = "postqueue failed: Permission denied"
         let check = try #require(PostfixChecks.judge(facts).first)
-        #expect(check.verdict == .warning && check.sentence.contains("Permission denied") && check.remedy?.contains("postdrop") == true)
+        #expect(
+            check.verdict == .warning && check.sentence.contains("Permission denied")
+                && check.remedy?.contains("postdrop") == true)
     }
 
     /// Why is said by the tool itself.
@@ -128,7 +143,8 @@ import Testing
         let metrics = ServiceMetrics(version: "")
         let trouble = ValueHolder<String?>(nil)
         let service = QueueWatchService(
-            directory: "/nonexistent/postfix", relayDomains: ["relay.example"], pool: BlockingPool(), metrics: metrics, trouble: trouble,
+            directory: "/nonexistent/postfix", relayDomains: ["relay.example"], pool: BlockingPool(), metrics: metrics,
+            trouble: trouble,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         let running = Task { try await service.run() }
         while trouble.current == nil { await Task.yield() }
@@ -158,27 +174,37 @@ import Testing
                 if isFirst { count(metrics) }
                 isFirst = false
             }
-            return try opened.report().warnings.filter { $0.contains("the DNS did not answer") || $0.contains("the database did not answer") }
+            return try opened.report().warnings.filter {
+                $0.contains("the DNS did not answer") || $0.contains("the database did not answer")
+            }
         }
         let deaf: (ServiceMetrics) -> Void = { $0.dnsQueries("txt", "failure").add(12) }
         let told = try warnings(deaf)
         #expect(told.count == 1 && told[0].contains("12 queries"), "\(told)")
         #expect(try warnings(deaf, ago: 1_200) == [])
         // Some names never answer.
-        #expect(try warnings { $0.dnsQueries("txt", "failure").add(12); $0.dnsQueries("txt", "answer").add(100) } == [])
+        #expect(
+            try warnings {
+                $0.dnsQueries("txt", "failure").add(12); $0.dnsQueries("txt", "answer").add(100)
+            } == [])
         #expect(try warnings { $0.dnsQueries("txt", "failure").add(2) } == [])
         #expect(try warnings { $0.refusals("store-trouble").add() }.count == 1)
     }
 
     @Test func suspendedInboxesNeedCare() throws {
         let opened = try Opened()
-        for user in ["u1", "u2"] { try opened.runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified") }
+        for user in ["u1", "u2"] {
+            try opened.runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified")
+        }
         #expect(try !opened.report().warnings.contains { $0.contains("suspended") })
         try opened.installation.store.database.write(.durable) { connection in
-            _ = try connection.run("UPDATE inboxes SET suspended_at = 5 WHERE user_id = (SELECT id FROM users WHERE handle = 'u2')", [])
+            _ = try connection.run(
+                "UPDATE inboxes SET suspended_at = 5 WHERE user_id = (SELECT id FROM users WHERE handle = 'u2')", [])
         }
         let warnings = try opened.report().warnings.filter { $0.contains("suspended") }
-        #expect(warnings.count == 1 && warnings[0].contains("1 inbox is suspended") && warnings[0].contains("(user u2)"), "\(warnings)")
+        #expect(
+            warnings.count == 1 && warnings[0].contains("1 inbox is suspended") && warnings[0].contains("(user u2)"),
+            "\(warnings)")
         #expect(try opened.runner.run(["status"]).output.contains("1 inbox is suspended"))
     }
 }

@@ -40,15 +40,21 @@ import Testing
         _ = try Self.use(runner)
         // Nothing of an inbox or a name is in a dump.
         let dump = try #require(PostgresServer.shared).run(
-            "pg_dump", ["--data-only", "-h", try #require(PostgresServer.shared).folder.path, "-U", "postern", "-n", try #require(self.schema(url)), "postgres"])
+            "pg_dump",
+            [
+                "--data-only", "-h", try #require(PostgresServer.shared).folder.path, "-U", "postern", "-n",
+                try #require(self.schema(url)), "postgres",
+            ])
         #expect(dump.contains("The Juice Company"))
         for secret in ["anna@", "home.example", "Quiet", "PRIVATE KEY"] { #expect(!dump.contains(secret), "\(secret)") }
         // A further host copies the files: it does not make its own installation.
         let second = try CommandRunner()
         try second.fail(
-            "init", "--directory", "data", "--relay-domain", "relay.example", "--database", url, status: 73, saying: "copy postern.yaml")
+            "init", "--directory", "data", "--relay-domain", "relay.example", "--database", url, status: 73,
+            saying: "copy postern.yaml")
         #expect(!FileManager.default.fileExists(atPath: second.folder.appendingPathComponent("data").path))
-        try FileManager.default.copyItem(at: runner.folder.appendingPathComponent("data"), to: second.folder.appendingPathComponent("data"))
+        try FileManager.default.copyItem(
+            at: runner.folder.appendingPathComponent("data"), to: second.folder.appendingPathComponent("data"))
         #expect(try second.succeed("team", "list").contains("juice"))
         try runner.fail("backup", "copy.db", status: 65, saying: "pg_dump --format=custom --file=copy.db")
         try runner.fail("restore", "copy.db", status: 65, saying: "pg_restore")
@@ -63,7 +69,9 @@ import Testing
         let runner = try CommandRunner.initialised()
         let address = try Self.use(runner)
         // Ids that were used and are gone are not used again: account numbers are in tokens.
-        for number in 0..<3 { try runner.succeed("user", "add", "gone\(number)", "--inbox", "g\(number)@home.example", "--verified") }
+        for number in 0..<3 {
+            try runner.succeed("user", "add", "gone\(number)", "--inbox", "g\(number)@home.example", "--verified")
+        }
         for number in 0..<3 { try runner.succeed("user", "remove", "gone\(number)", "--yes") }
         let url = try Self.url()
         let output = try runner.succeed("store", "copy", "--to", url)
@@ -90,14 +98,21 @@ import Testing
         let url = "postgresql://postern:\(secret)@127.0.0.1:1/postern?sslmode=verify-full&sslpassword=\(secret)"
         let flag = "database=\(url)"
         try runner.fail("team", "list", "--set", flag, status: 75, saying: "server away")
-        for arguments in [["team", "list"], ["serve"], ["migrate"], ["doctor"], ["config", "show"], ["config", "show", "--json"], ["backup", "x"]] {
+        for arguments in [
+            ["team", "list"], ["serve"], ["migrate"], ["doctor"], ["config", "show"], ["config", "show", "--json"],
+            ["backup", "x"],
+        ] {
             let result = try runner.run(arguments + ["--set", flag])
             #expect(!(result.output + result.errors).contains(secret), "\(arguments): \(result)")
             let variable = try runner.run(arguments, environment: ["POSTERN_DATABASE": url])
             #expect(!(variable.output + variable.errors).contains(secret), "\(arguments): \(variable)")
         }
-        #expect(try runner.succeed("config", "show", "--set", flag).contains("postgresql://postern:(redacted)@127.0.0.1:1/postern?sslmode=verify-full&sslpassword=(redacted)"))
-        for wrong in ["postgresql://postern:a@\(secret)@db.example/x", "mysql://a:\(secret)@b/c", "postgresql://x:%zz\(secret)@b/c"] {
+        #expect(
+            try runner.succeed("config", "show", "--set", flag).contains(
+                "postgresql://postern:(redacted)@127.0.0.1:1/postern?sslmode=verify-full&sslpassword=(redacted)"))
+        for wrong in [
+            "postgresql://postern:a@\(secret)@db.example/x", "mysql://a:\(secret)@b/c", "postgresql://x:%zz\(secret)@b/c",
+        ] {
             let result = try runner.run(["team", "list", "--set", "database=\(wrong)"])
             #expect(result.status == 78, "\(result)")
             #expect(!result.errors.contains(secret), "\(result)")
@@ -163,7 +178,9 @@ import Testing
         #expect(try runner.succeed("key-file", "show").contains("seal"))
         let output = try runner.succeed("key-file", "rotate")
         #expect(output.contains("Removed the old seal key a") && output.contains("Removed the old index key a"), "\(output)")
-        #expect(output.contains("Copy \(keys.path) now to where its copy is kept"), "backups from now on need the new keys: \(output)")
+        #expect(
+            output.contains("Copy \(keys.path) now to where its copy is kept"), "backups from now on need the new keys: \(output)"
+        )
         let second = try String(contentsOf: keys, encoding: .utf8)
         #expect(second.contains("seal b active") && !second.contains("seal a"))
         #expect(second.contains("index b active") && second.contains("mark a active"))
@@ -202,7 +219,9 @@ import Testing
         let data = runner.folder.appendingPathComponent("data")
         for name in try FileManager.default.contentsOfDirectory(atPath: data.path) where name.hasPrefix("postern.db") {
             let octets = try Data(contentsOf: data.appendingPathComponent(name))
-            for secret in ["anna@", "home.example", "Quiet", "PRIVATE KEY"] { #expect(octets.range(of: Data(secret.utf8)) == nil) }
+            for secret in ["anna@", "home.example", "Quiet", "PRIVATE KEY"] {
+                #expect(octets.range(of: Data(secret.utf8)) == nil)
+            }
         }
     }
 }

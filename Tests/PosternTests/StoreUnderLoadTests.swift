@@ -73,7 +73,8 @@ import Testing
         return try result.withLock { try $0.get() }
     }
 
-    /// What is in a copy that was made while others wrote is what was there at one moment: whole users, and none that came before is missing.
+    /// What is in a copy that was made while others wrote is what was there at one moment: whole users, and none that came before
+    /// is missing.
     private static func expectOneMoment(_ copied: any Database, of original: any Database, tables: [String]) throws {
         let (was, isThere) = (try rows(original, tables: tables), try rows(copied, tables: tables))
         for table in tables where table != "settings" && table != "service_status" {
@@ -84,7 +85,10 @@ import Testing
         #expect(try count("SELECT MAX(id) FROM users") == users)
         #expect(try count("SELECT COUNT(*) FROM inboxes i JOIN users u ON u.id = i.user_id") == users)
         let last = try count("SELECT MAX(id) FROM accounts") ?? 0
-        #expect(try count("SELECT COUNT(*) FROM accounts a JOIN grants g ON g.account_id = a.id JOIN relay_addresses r ON r.account_id = a.id") == last)
+        #expect(
+            try count(
+                "SELECT COUNT(*) FROM accounts a JOIN grants g ON g.account_id = a.id JOIN relay_addresses r ON r.account_id = a.id"
+            ) == last)
         #expect(last >= (users ?? 0) - 1)
     }
 
@@ -96,7 +100,9 @@ import Testing
         let tables = try Self.tables(before)
         let rows = try Self.rows(before, tables: tables)
         try before.close()
-        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] { try? FileManager.default.removeItem(atPath: data + "/" + name) }
+        for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {
+            try? FileManager.default.removeItem(atPath: data + "/" + name)
+        }
         try runner.succeed("restore", "copy.db")
         let after = try DatabaseLocation("postern.db", path: data + "/postern.db", at: "").open()
         defer { try? after.close() }
@@ -131,7 +137,8 @@ import Testing
         try Self.expectOneMoment(copy, of: installation.store.database, tables: tables)
     }
 
-    /// A process that is killed while it moves the log into the database's file: whole rows are there, and it can be gone on with.
+    /// A process that is killed while it moves the log into the database's file: whole rows are there, and it can be gone on
+    /// with.
     @Test func anImportThatIsKilledInACheckpointIsGoneOnWith() throws {
         let runner = try Self.installed()
         let database = runner.folder.appendingPathComponent("data/postern.db").path
@@ -167,12 +174,15 @@ import Testing
     }
 
     /// Every command says what is the matter with the file system, and a service does not begin.
-    @Test(.enabled(if: mayMount, "a file system is mounted, which is not allowed here"), arguments: [["team", "list"], ["serve"], ["backup", "x.db"]])
+    @Test(
+        .enabled(if: mayMount, "a file system is mounted, which is not allowed here"),
+        arguments: [["team", "list"], ["serve"], ["backup", "x.db"]])
     func aReadOnlyFileSystemIsNamed(_ command: [String]) throws {
         let runner = try Self.installed()
         let data = runner.folder.appendingPathComponent("data").path
         let script = "mount --bind '\(data)' '\(data)' && mount -o remount,bind,ro '\(data)' && exec \"$@\""
-        let arguments = ["-m", "sh", "-c", script, "sh", CommandRunner.executable.path] + command + ["--config", runner.configuration]
+        let arguments =
+            ["-m", "sh", "-c", script, "sh", CommandRunner.executable.path] + command + ["--config", runner.configuration]
         let result = try ManagedProcess.run("/usr/bin/unshare", arguments)
         #expect(result.status == 69, "\(result)")
         #expect(result.output.contains("Read-only file system"), "\(result.output)")

@@ -38,7 +38,8 @@ import Testing
 
     @Test func aBatchAnswersEveryVectorInOrder() throws {
         let runner = try CommandRunner()
-        let files = try FileManager.default.contentsOfDirectory(atPath: Self.vectors.path).filter { $0.hasSuffix(".jsonl") }.sorted()
+        let files = try FileManager.default.contentsOfDirectory(atPath: Self.vectors.path).filter { $0.hasSuffix(".jsonl") }
+            .sorted()
         try #require(files.count >= 8)
         let input = try files.map { try String(contentsOf: Self.vectors.appendingPathComponent($0), encoding: .utf8) }.joined()
         let result = try runner.run(["token", "verify", "--batch"], input: input)
@@ -74,12 +75,15 @@ import Testing
 
             {"id": 18446744073709551615, "token": "\\ud800", "jwks": null, "now": 1790000000.5}
             """
-        let answers = try runner.run(["token", "verify", "--batch"], input: input).output.split(separator: "\n").map { try object($0) }
+        let answers = try runner.run(["token", "verify", "--batch"], input: input).output.split(separator: "\n").map {
+            try object($0)
+        }
         #expect(answers.count == 7)
         #expect(answers.allSatisfy { $0["valid"] as? Bool == false && $0["error"] is String })
-        #expect(answers.map { ($0["error"] as? String)?.prefix(while: { $0 != ":" }) } == [
-            "question", "question", "question", "question", "question", "format", "format",
-        ])
+        #expect(
+            answers.map { ($0["error"] as? String)?.prefix(while: { $0 != ":" }) } == [
+                "question", "question", "question", "question", "question", "format", "format",
+            ])
         #expect(answers[1]["id"] as? Int == 7)
         #expect(answers[6]["id"] as? UInt64 == 18_446_744_073_709_551_615)
     }
@@ -106,7 +110,8 @@ import Testing
         let skipped = try runner.run(["token", "verify", "--jwks", jwks.path, "--claims", "skip"], input: token)
         #expect(skipped.status == 0)
         try runner.fail("token", "verify", "--jwks", jwks.path, "--iss", "x", status: 64, saying: "--aud")
-        try runner.fail("token", "verify", "--jwks", "absent.json", "--iss", "x", "--aud", "y", file.path, status: 66, saying: "absent.json")
+        try runner.fail(
+            "token", "verify", "--jwks", "absent.json", "--iss", "x", "--aud", "y", file.path, status: 66, saying: "absent.json")
         try runner.fail("token", "verify", "--batch", "--aud", "y", status: 64, saying: "--batch")
     }
 
@@ -148,13 +153,16 @@ import Testing
         try Data(weak.utf8).write(to: file)
         try runner.fail("issuer", "add", "a", "--iss", "https://a", "--jwks-file", file.path, status: 65, saying: "no usable key")
         try runner.fail("issuer", "add", "a", "--iss", "https://a", status: 64, saying: "--jwks-uri")
-        try runner.fail("issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "http://a.example/k", status: 65, saying: "https:")
+        try runner.fail(
+            "issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "http://a.example/k", status: 65, saying: "https:")
         try runner.fail("issuer", "add", "a", "--iss", "a b", "--jwks-uri", "https://a.example/k", status: 65, saying: "--iss")
         try runner.fail(
-            "issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "https://a.example/k", "--leeway", "301", status: 64, saying: "300")
+            "issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "https://a.example/k", "--leeway", "301", status: 64,
+            saying: "300")
         try runner.succeed("issuer", "add", "a", "--iss", "https://a", "--jwks-uri", "http://127.0.0.1:1/k")
         try runner.fail("issuer", "test", "a", status: 75, saying: "issuer a: ")
-        try runner.fail("issuer", "add", "a", "--iss", "https://b", "--jwks-uri", "https://a.example/k", status: 73, saying: "already")
+        try runner.fail(
+            "issuer", "add", "a", "--iss", "https://b", "--jwks-uri", "https://a.example/k", status: 73, saying: "already")
     }
 
     @Test func signingKeysAreRotatedWithCare() throws {

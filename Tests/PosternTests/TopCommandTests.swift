@@ -8,7 +8,8 @@ import Testing
     @Test(arguments: ["q", "\u{03}"]) func showsRatesUntilSomebodyQuitsAndPutsTheTerminalBack(_ key: String) throws {
         let runner = try CommandRunner.initialised()
         // script(1) gives it a terminal, whose size is nothing until someone says it.
-        let command = "stty rows 30 cols 100; exec '\(CommandRunner.executable.path)' top --config '\(runner.configuration)' --interval 1"
+        let command =
+            "stty rows 30 cols 100; exec '\(CommandRunner.executable.path)' top --config '\(runner.configuration)' --interval 1"
         let process = try ManagedProcess("/usr/bin/script", ["-q", "-e", "-c", command, "/dev/null"])
         defer { process.end() }
         _ = try process.waitForLine(containing: "q quits")

@@ -9,7 +9,9 @@ import Testing
         let runner = try CommandRunner.initialised()
         try runner.succeed("user", "add", "jane", "--inbox", "jane.doe@home.example", "--verified")
         let sink = try SMTPSink()
-        return (runner, sink, ["--set", "mail.submission=127.0.0.1:\(sink.port)", "--set", "http.public_url=https://relay.example/"])
+        return (
+            runner, sink, ["--set", "mail.submission=127.0.0.1:\(sink.port)", "--set", "http.public_url=https://relay.example/"]
+        )
     }
 
     private func code(_ message: SinkMessage) throws -> String {

@@ -2,8 +2,9 @@
 
 import Foundation
 
-/// A child of this process. Foundation's `Process` lists all open files of this one to close them in the child, and with some 1,360 of
-/// them reads past the end of its list, which has crashed whole runs; and it shares its pipes with children that others start at the moment.
+/// A child of this process. Foundation's `Process` lists all open files of this one to close them in the child, and with some
+/// 1,360 of them reads past the end of its list, which has crashed whole runs; and it shares its pipes with children that others
+/// start at the moment.
 package final class ChildProcess: Sendable {
     package let identifier: Int32
 
@@ -37,7 +38,9 @@ package final class ChildProcess: Sendable {
         let variables = environment.map { "\($0.key)=\($0.value)" }
         var child: pid_t = 0
         let failure = Self.withCStrings([executable] + arguments) { arguments in
-            Self.withCStrings(variables) { variables in posix_spawn(&child, executable, &actions, &attributes, arguments, variables) }
+            Self.withCStrings(variables) { variables in
+                posix_spawn(&child, executable, &actions, &attributes, arguments, variables)
+            }
         }
         guard failure == 0 else { throw HarnessError("\(executable) cannot be started: \(String(cString: strerror(failure)))") }
         identifier = child
@@ -71,7 +74,9 @@ package final class ChildProcess: Sendable {
 // Of glibc (2.34), which shows them to C with _GNU_SOURCE alone: Swift's module of it leaves them out.
 
 @_silgen_name("posix_spawn_file_actions_addclosefrom_np")
-private func posix_spawn_file_actions_addclosefrom_np(_ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ from: Int32) -> Int32
+private func posix_spawn_file_actions_addclosefrom_np(
+    _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ from: Int32
+) -> Int32
 
 @_silgen_name("posix_spawn_file_actions_addchdir_np")
 private func posix_spawn_file_actions_addchdir_np(

@@ -15,7 +15,9 @@ package final class ManagedProcess: @unchecked Sendable {
         /// Takes what waits in a pipe, without blocking; false where nothing does.
         mutating func takeWaiting(_ index: Int) -> Bool {
             var waiting: Int32 = 0
-            guard let descriptor = descriptors[index], ioctl(descriptor, UInt(FIONREAD), &waiting) == 0, waiting > 0 else { return false }
+            guard let descriptor = descriptors[index], ioctl(descriptor, UInt(FIONREAD), &waiting) == 0, waiting > 0 else {
+                return false
+            }
             var buffer = [UInt8](repeating: 0, count: Int(waiting))
             let count = read(descriptor, &buffer, buffer.count)
             guard count > 0 else { return false }
@@ -47,7 +49,8 @@ package final class ManagedProcess: @unchecked Sendable {
         defer { for descriptor in [toChild.read, output.write, errors.write] { close(descriptor) } }
         do {
             process = try ChildProcess(
-                executable, arguments, environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, directory: directory,
+                executable, arguments, environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
+                directory: directory,
                 descriptors: (toChild.read, output.write, errors.write)
             ) { status in state.with { $0.status = status } }
         } catch {

@@ -27,7 +27,9 @@ package final class SMTPProxy: Sendable {
         Thread.detachNewThread {
             while let client = listener.accept() {
                 Thread.detachNewThread {
-                    guard let server = try? Socket.connect(port: target.with { $0 }, timeout: Int(standardTimeout)) else { return }
+                    guard let server = try? Socket.connect(port: target.with { $0 }, timeout: Int(standardTimeout)) else {
+                        return
+                    }
                     client.setTimeout(Int(standardTimeout))
                     Thread.detachNewThread {
                         while let octets = server.receive(), client.send(octets) {}

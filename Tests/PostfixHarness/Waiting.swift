@@ -13,7 +13,9 @@ package typealias Watched = Monitor
 
 extension Monitor {
     /// Waits until `find` gives something, for at most `seconds`; nil where it did not.
-    package func wait<Found>(seconds: Double, for find: (State) -> Found?) -> Found? { wait(atMost: .seconds(seconds), for: find) }
+    package func wait<Found>(seconds: Double, for find: (State) -> Found?) -> Found? {
+        wait(atMost: .seconds(seconds), for: find)
+    }
 }
 
 /// Time in seconds after which a test gives up waiting; generous, since it is only spent where something is wrong.

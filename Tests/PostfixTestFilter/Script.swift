@@ -30,14 +30,14 @@ struct Script: Sendable {
 
     private static let events: [String: MilterEvents] = [
         "connect": .connect, "helo": .helo, "mail": .mail, "rcpt": .recipient, "data": .data, "unknown": .unknown,
-        "header": .header, "eoh": .endOfHeaders, "body": .body
+        "header": .header, "eoh": .endOfHeaders, "body": .body,
     ]
 
     var needs: MilterNeeds {
         var needs = MilterNeeds.everything
         needs.macros = [
             .connect: ["j", "{daemon_name}", "{client_addr}"], .mail: ["i", "{auth_authen}"], .recipient: ["i"],
-            .endOfMessage: ["i"]
+            .endOfMessage: ["i"],
         ]
         for line in lines where line[0] == "needs" {
             var set = ""

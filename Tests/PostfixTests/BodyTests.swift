@@ -11,7 +11,7 @@ import Testing
         let lines: [[UInt8]] = [
             Array(".".utf8), Array("..".utf8), Array(".leading dot".utf8), Array("trailing  \t ".utf8), [],
             Array(0x80...0xFF), Array("grüße".utf8), Array(repeating: 0x78, count: 998), Array(repeating: 0x79, count: 5000), [],
-            Array("From the start".utf8), [0x01, 0x02, 0x7F], []
+            Array("From the start".utf8), [0x01, 0x02, 0x7F], [],
         ]
         for line in lines { body += line + [0x0D, 0x0A] }
         return body

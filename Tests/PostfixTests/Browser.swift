@@ -7,7 +7,8 @@ import Testing
 
 /// One browser window with its own profile. `quit` ends it.
 final class Browser {
-    static let driver = ["/usr/bin/chromedriver", "/usr/local/bin/chromedriver"].first(where: FileManager.default.isExecutableFile)
+    static let driver = ["/usr/bin/chromedriver", "/usr/local/bin/chromedriver"].first(
+        where: FileManager.default.isExecutableFile)
     /// For suites that need one.
     static let isThere: any SuiteTrait & TestTrait = .enabled(
         if: driver != nil, "skipped: no chromium-driver (make test-tools installs it)")
@@ -20,16 +21,23 @@ final class Browser {
         guard let driver = Self.driver else { throw HarnessError("there is no chromedriver") }
         process = try ManagedProcess(driver, ["--port=0"])
         let line = try process.waitForLine(containing: "started successfully on port")
-        guard let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }) else { throw HarnessError(line) }
+        guard let port = line.split(separator: " ").last.flatMap({ UInt16($0.filter(\.isNumber)) }) else {
+            throw HarnessError(line)
+        }
         self.port = port
         let options: [String: Any] = [
-            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,900"],
+            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,900"]
         ]
         let value = try call(
             "POST", "/session",
-            ["capabilities": ["alwaysMatch": [
-                "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": ["browser": "ALL", "performance": "ALL"],
-            ]]])
+            [
+                "capabilities": [
+                    "alwaysMatch": [
+                        "browserName": "chrome", "goog:chromeOptions": options,
+                        "goog:loggingPrefs": ["browser": "ALL", "performance": "ALL"],
+                    ]
+                ]
+            ])
         guard let id = (value as? [String: Any])?["sessionId"] as? String else { throw HarnessError("no session") }
         session = "/session/\(id)"
     }
@@ -63,7 +71,9 @@ final class Browser {
     // MARK: What a person sees
 
     var url: String { get throws { try call("GET", session + "/url") as? String ?? "" } }
-    func text(_ selector: String) throws -> String { try call("GET", session + "/element/\(try element(selector))/text") as? String ?? "" }
+    func text(_ selector: String) throws -> String {
+        try call("GET", session + "/element/\(try element(selector))/text") as? String ?? ""
+    }
 
     /// Whether an element comes to say this: a click or a key begins to load a page and does not wait for it.
     func shows(_ selector: String, _ text: String) throws -> Bool { try comes { try self.text(selector).hasPrefix(text) } }
@@ -111,7 +121,9 @@ final class Browser {
         let height = try value("return document.documentElement.scrollHeight") as? Int ?? 800
         try resize(width: width, height: height)
         let text = try call("GET", session + "/screenshot") as? String ?? ""
-        guard let data = Data(base64Encoded: text), data.starts(with: [0x89, 0x50, 0x4E, 0x47]) else { throw HarnessError("no screenshot") }
+        guard let data = Data(base64Encoded: text), data.starts(with: [0x89, 0x50, 0x4E, 0x47]) else {
+            throw HarnessError("no screenshot")
+        }
         return data
     }
 
@@ -136,9 +148,11 @@ final class Browser {
         return Set(
             entries.compactMap { entry -> String? in
                 guard let text = entry["message"] as? String,
-                    let event = (try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])?["message"] as? [String: Any],
+                    let event = (try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])?["message"]
+                        as? [String: Any],
                     event["method"] as? String == "Network.requestWillBeSent",
-                    let request = (event["params"] as? [String: Any])?["request"] as? [String: Any], let url = request["url"] as? String
+                    let request = (event["params"] as? [String: Any])?["request"] as? [String: Any],
+                    let url = request["url"] as? String
                 else { return nil }
                 return URL(string: url).flatMap { url in url.host.map { "\($0):\(url.port ?? 0)" } }
             })

@@ -29,7 +29,7 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         for (text, line) in [
             ("hello", 1), ("[smtp]\nX: y", 2), ("[postfix]\nname", 2), ("[smtp]\nC*3: NOOP\nC: QUIT", 3),
             ("[delivered]\nfrom: <>\nSubject: x", 3),
-            ("[smtp]\nC: \\q", 2), ("[sink]\nrefuse", 2)
+            ("[smtp]\nC: \\q", 2), ("[sink]\nrefuse", 2),
         ] {
             #expect {
                 try TestCase(name: "t", text: text)

@@ -9,7 +9,7 @@ import Testing
     private static let fields = [
         "From: a@out.test", "X-A: 1", "X-B: b", "X-A: 2", "x-a: 3", "X-Fold: one\r\n\ttwo", "X-a: 4", "SUBJECT: hi",
         "Date: Fri, 21 Nov 1997 09:55:06 -0600", "MESSAGE-ID: <x@y.test>", "X-Empty:", "X-Tab:\tt", "X-Two:  two",
-        "received: by foo", "Received: by bar"
+        "received: by foo", "Received: by bar",
     ]
 
     private static var original: MessageState {
@@ -33,7 +33,9 @@ import Testing
     }
 
     /// What Postfix made of it: all fields but its own Received, and how many are above that.
-    private func onPostfix(_ rig: PostfixFixture, _ modifications: [RecordedModification]) throws -> (fields: [String], above: Int) {
+    private func onPostfix(
+        _ rig: PostfixFixture, _ modifications: [RecordedModification]
+    ) throws -> (fields: [String], above: Int) {
         try rig.script(modifications.map(Self.line).joined(separator: "\n") + "\n")
         let message = try rig.relay(mail(Self.fields))
         var fields = message.fields
@@ -78,7 +80,7 @@ import Testing
             [.insert(1, "Received", " ours"), .delete("Received", 1)],
             [.insert(1, "Received", " ours"), .change("Received", 2, " x")],
             [.insert(0, "Received", " ours"), .delete("Received", 1)],
-            [.insert(0, "Received", " ours"), .change("Received", 2, " x")]
+            [.insert(0, "Received", " ours"), .change("Received", 2, " x")],
         ]
         for modifications in cases { try check(rig, modifications) }
     }

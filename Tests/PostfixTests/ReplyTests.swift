@@ -68,7 +68,8 @@ import Testing
     }
 
     @Test func oneRecipientIsRefusedAndTheOthersGoOn() throws {
-        let rig = try PostfixFixture("on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n")
+        let rig = try PostfixFixture(
+            "on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n")
         defer { rig.stop() }
         let result = try rig.postfix.send(
             from: "<a@out.test>", to: ["<bad@relay.test>", "<good@relay.test>", "<later@relay.test>"], message: Self.message)

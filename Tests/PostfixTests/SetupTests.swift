@@ -6,7 +6,9 @@ import PostfixSetup
 import Testing
 
 /// The header check as a plain file.
-private func writeCheck(_ content: String, _ path: String) throws { try content.write(toFile: path, atomically: true, encoding: .utf8) }
+private func writeCheck(_ content: String, _ path: String) throws {
+    try content.write(toFile: path, atomically: true, encoding: .utf8)
+}
 
 @Suite struct SetupPlanTests {
     private static let inputs = PostfixInputs(
@@ -26,7 +28,9 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         let settings = PostfixSettings.main(Self.inputs)
         var fanOutInputs = Self.inputs
         fanOutInputs.fanOut = "127.0.0.1:8892"
-        #expect(settings.allSatisfy { $0.reason.count > 10 } && PostfixSettings.master(fanOutInputs).allSatisfy { $0.reason.count > 10 })
+        #expect(
+            settings.allSatisfy { $0.reason.count > 10 }
+                && PostfixSettings.master(fanOutInputs).allSatisfy { $0.reason.count > 10 })
         #expect(Set(settings.map(\.name)).count == settings.count)
     }
 
@@ -47,12 +51,14 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         #expect(changes.contains("smtpd_milters") && !changes.contains("non_smtpd_milters"))
         #expect(new("non_smtpd_milters", ["smtpd_milters": "", "non_smtpd_milters": "${smtpd_milters}"]) == nil)
         #expect(new("smtpd_milters", ["smtpd_milters": "$ours", "ours": "unix:/run/postern/milter.sock"]) == nil)
-        #expect(new("virtual_mailbox_domains", ["virtual_mailbox_domains": "$ours", "ours": "relay.example hide.example"]) == nil)
+        #expect(
+            new("virtual_mailbox_domains", ["virtual_mailbox_domains": "$ours", "ours": "relay.example hide.example"]) == nil)
     }
 
     @Test func aListThatNamesPosternTwiceIsMended() {
         let ours = "unix:/run/postern/milter.sock"
-        #expect(new("non_smtpd_milters", ["smtpd_milters": ours, "non_smtpd_milters": "$smtpd_milters, \(ours)"]) == "$smtpd_milters")
+        #expect(
+            new("non_smtpd_milters", ["smtpd_milters": ours, "non_smtpd_milters": "$smtpd_milters, \(ours)"]) == "$smtpd_milters")
         #expect(new("smtpd_milters", ["smtpd_milters": "\(ours), inet:localhost:1, \(ours)"]) == "\(ours), inet:localhost:1")
     }
 
@@ -60,7 +66,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         let plan = plan([
             "virtual_mailbox_domains": "own.example", "virtual_transport": "lmtp:unix:private/dovecot",
             "virtual_mailbox_maps": "hash:/etc/postfix/boxes",
-            "transport_maps": "hash:/etc/postfix/transport"
+            "transport_maps": "hash:/etc/postfix/transport",
         ])
         let changes = Dictionary(uniqueKeysWithValues: plan.mainChanges.map { ($0.name, $0.new) })
         #expect(changes["virtual_mailbox_domains"] == "own.example, relay.example, hide.example")
@@ -92,19 +98,23 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         )
     }
 
-    /// They were raised in main.cf, and so for a submission service too, where they keep those who guess passwords from trying on.
+    /// They were raised in main.cf, and so for a submission service too, where they keep those who guess passwords from trying
+    /// on.
     @Test func errorLimitsAreRaisedWhereOtherServersComeInAndNowhereElse() throws {
         let limits = ["smtpd_soft_error_limit", "smtpd_hard_error_limit"]
         func configuration(_ master: [String: String], values: [String: String] = [:]) -> PostfixConfiguration {
             let services = [
-                "smtp/inet": "smtpd", "submission/inet": "smtpd", "192.0.2.1:587/inet": "smtpd -v", "smtpd/pass": "smtpd", "10025/inet": "smtpd",
-                "10026/inet": "smtpd", "2525/inet": "smtpd", "127.0.0.1:8892/inet": "smtpd", "smtp/unix": "smtp", "cleanup/unix": "cleanup",
+                "smtp/inet": "smtpd", "submission/inet": "smtpd", "192.0.2.1:587/inet": "smtpd -v", "smtpd/pass": "smtpd",
+                "10025/inet": "smtpd",
+                "10026/inet": "smtpd", "2525/inet": "smtpd", "127.0.0.1:8892/inet": "smtpd", "smtp/unix": "smtp",
+                "cleanup/unix": "cleanup",
             ]
             return PostfixConfiguration(
                 directory: "/etc/postfix", values: values,
                 master: master.merging(
                     [
-                        "10025/inet/smtpd_milters": "", "10026/inet/receive_override_options": "no_header_body_checks, no_milters",
+                        "10025/inet/smtpd_milters": "",
+                        "10026/inet/receive_override_options": "no_header_body_checks, no_milters",
                         "2525/inet/smtpd_sasl_auth_enable": "yes",
                     ]) { first, _ in first },
                 fields: Dictionary(uniqueKeysWithValues: services.map { ("\($0)/command", $1) }))
@@ -116,7 +126,10 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
             inputs.recipientLimit = Int(configuration.expanded["smtpd_recipient_limit"] ?? "") ?? 1_000
             let plan = SetupPlan.make(inputs, for: configuration, headerChecks: nil)
             let all = plan.mainChanges + plan.masterChanges
-            return Dictionary(uniqueKeysWithValues: all.filter { change in limits.contains { change.name.hasSuffix($0) } }.map { ($0.name, $0.new) })
+            return Dictionary(
+                uniqueKeysWithValues: all.filter { change in limits.contains { change.name.hasSuffix($0) } }.map {
+                    ($0.name, $0.new)
+                })
         }
         // A service that names its milters itself is one of them where Postern's is among those.
         for milters in ["inet:127.0.0.1:11332, \(Self.inputs.socket)", "$smtpd_milters"] {
@@ -137,7 +150,9 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         #expect(
             changes(configuration(needed("20000"), values: before))
                 == ["smtpd_soft_error_limit": "10", "smtpd_hard_error_limit": "${stress?{1}:{20}}"])
-        #expect(changes(configuration(needed("20000"), values: ["smtpd_soft_error_limit": "5", "smtpd_hard_error_limit": "9"])).isEmpty)
+        #expect(
+            changes(configuration(needed("20000"), values: ["smtpd_soft_error_limit": "5", "smtpd_hard_error_limit": "9"]))
+                .isEmpty)
     }
 
     @Test func inboundTLSWaitsForACertificate() {
@@ -151,7 +166,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
             (["mydestination": "localhost, Relay.Example"], [:]), (["receive_override_options": "no_milters"], [:]),
             (["smtpd_milters": "{ unix:/run/postern/milter.sock, default_action = accept }"], [:]),
             (["mailbox_size_limit": "1000"], [:]), ([:], ["submission/inet/milter_default_action": "accept"]),
-            ([:], ["smtp/inet/milter_macro_daemon_name": "internal"])
+            ([:], ["smtp/inet/milter_macro_daemon_name": "internal"]),
         ] as [([String: String], [String: String])] {
             let plan = plan(values, master: master)
             #expect(plan.conflicts.count == 1, "\(values) \(master): \(plan.conflicts)")
@@ -162,7 +177,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
     @Test func aUnixSocketOutsideTheChrootIsAConflict() {
         let fields = [
             "smtp/inet/chroot": "y", "smtp/inet/command": "smtpd -v", "cleanup/unix/chroot": "n",
-            "cleanup/unix/command": "cleanup", "qmgr/unix/chroot": "y", "qmgr/unix/command": "qmgr"
+            "cleanup/unix/command": "cleanup", "qmgr/unix/chroot": "y", "qmgr/unix/command": "qmgr",
         ]
         let configuration = PostfixConfiguration(
             directory: "/etc/postfix", values: ["queue_directory": "/var/spool/postfix"], fields: fields)
@@ -194,7 +209,8 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let inputs = PostfixInputs(
-            relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", hostName: "mx.relay.example", fanOut: "127.0.0.1:8892")
+            relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", hostName: "mx.relay.example", fanOut: "127.0.0.1:8892"
+        )
         for (name, text) in [("main.cf", PostfixSetup.mainFragment(inputs)), ("master.cf", PostfixSetup.masterFragment(inputs))] {
             let file = root.appendingPathComponent("milter/postfix/\(name)")
             if ProcessInfo.processInfo.environment["POSTERN_UPDATE_SAMPLES"] == "1" {
@@ -231,7 +247,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
         "",
         "smtpd_soft_error_limit = 20000\nsmtpd_hard_error_limit = 20000\n",
         "smtpd_milters = inet:localhost:8891\nnon_smtpd_milters = $smtpd_milters\nvirtual_mailbox_domains = own.example\nvirtual_transport = lmtp:unix:x\n",
-        "virtual_mailbox_domains = hash:/etc/postfix/domains\nvirtual_mailbox_maps = hash:/etc/postfix/boxes\ntransport_maps = hash:/etc/postfix/t\n"
+        "virtual_mailbox_domains = hash:/etc/postfix/domains\nvirtual_mailbox_maps = hash:/etc/postfix/boxes\ntransport_maps = hash:/etc/postfix/t\n",
     ]) func appliedTwiceChangesNothingMore(_ main: String) throws {
         let folder = try directory(main)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -268,7 +284,7 @@ private func writeCheck(_ content: String, _ path: String) throws { try content.
             "on rcpt <nobody@relay.test> 550 5.1.1 unknown\n",
             settings: [
                 "virtual_mailbox_domains": "own.test, relay.test", "virtual_transport": "smtp:[127.0.0.1]:\(own.port)",
-                "virtual_mailbox_maps": "inline:{ { box@own.test = x } }", "transport_maps": ""
+                "virtual_mailbox_maps": "inline:{ { box@own.test = x } }", "transport_maps": "",
             ])
         defer { rig.stop() }
         let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)

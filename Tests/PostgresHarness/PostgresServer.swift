@@ -83,7 +83,8 @@ package final class PostgresServer: @unchecked Sendable {
             for (path, name) in [(tls.certificate, "server.crt"), (tls.key, "server.key")] {
                 let copy = "\(self.data)/\(name)"
                 try FileManager.default.copyItem(atPath: path, toPath: copy)
-                guard chmod(copy, 0o600) == 0, account.flatMap({ getpwnam($0) }).map({ chown(copy, $0.pointee.pw_uid, $0.pointee.pw_gid) == 0 }) ?? true
+                guard chmod(copy, 0o600) == 0,
+                    account.flatMap({ getpwnam($0) }).map({ chown(copy, $0.pointee.pw_uid, $0.pointee.pw_gid) == 0 }) ?? true
                 else { throw Failure(description: "\(name) cannot be made") }
             }
             port = try Self.freePort()
@@ -106,7 +107,8 @@ package final class PostgresServer: @unchecked Sendable {
     }
 
     private func makeFolder(_ path: String) throws {
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         guard let account, let entry = getpwnam(account) else { return }
         guard chown(path, entry.pointee.pw_uid, entry.pointee.pw_gid) == 0 else {
             throw Failure(description: "the folder cannot be given to \(account)")
@@ -124,7 +126,9 @@ package final class PostgresServer: @unchecked Sendable {
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(file, $0, length) == 0 && getsockname(file, $0, &length) == 0 }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(file, $0, length) == 0 && getsockname(file, $0, &length) == 0
+            }
         }
         guard isBound else { throw Failure(description: "no free port") }
         return UInt16(bigEndian: address.sin_port)
@@ -135,12 +139,15 @@ package final class PostgresServer: @unchecked Sendable {
         let process = command(
             "postgres", guarded: true,
             [
-                "-D", data, "-k", folder.path, "-c", "listen_addresses=\(port == nil ? "" : "127.0.0.1")", "-p", "\(port ?? 5432)",
+                "-D", data, "-k", folder.path, "-c", "listen_addresses=\(port == nil ? "" : "127.0.0.1")", "-p",
+                "\(port ?? 5432)",
                 "-c", "ssl=\(port == nil ? "off" : "on")", "-c", "max_connections=500",
                 "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256",
             ] + settings.flatMap { ["-c", $0] })
         let log = folder.appendingPathComponent("server.log")
-        if !FileManager.default.fileExists(atPath: log.path) { _ = FileManager.default.createFile(atPath: log.path, contents: nil) }
+        if !FileManager.default.fileExists(atPath: log.path) {
+            _ = FileManager.default.createFile(atPath: log.path, contents: nil)
+        }
         let handle = try FileHandle(forWritingTo: log)
         try handle.seekToEnd()
         process.standardOutput = handle
@@ -166,7 +173,11 @@ package final class PostgresServer: @unchecked Sendable {
         lock.withLock { running = (process, ends[1]) }
         // pg_isready says when; asked again and again, as there is nothing to wait on.
         for _ in 0..<600 {
-            if (try? run("pg_isready", ["-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres"])) != nil { return }
+            if (try? run("pg_isready", ["-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres"]))
+                != nil
+            {
+                return
+            }
             guard process.isRunning else { break }
             usleep(20_000)
         }
@@ -182,7 +193,10 @@ package final class PostgresServer: @unchecked Sendable {
     package func abandon() { end(saying: "") }
 
     private func end(saying line: String) {
-        guard let running = lock.withLock({ () -> (guardian: Process, pipe: Int32)? in defer { self.running = nil }; return self.running })
+        guard
+            let running = lock.withLock({ () -> (guardian: Process, pipe: Int32)? in
+                defer { self.running = nil }; return self.running
+            })
         else { return }
         _ = line.withCString { write(running.pipe, $0, strlen($0)) }
         close(running.pipe)
@@ -200,14 +214,22 @@ package final class PostgresServer: @unchecked Sendable {
     package func url(schema: String, user: String = "postern") throws -> String {
         try run(
             "psql",
-            ["-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres", "-c", "CREATE SCHEMA IF NOT EXISTS \"\(schema)\""])
+            [
+                "-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres", "-c",
+                "CREATE SCHEMA IF NOT EXISTS \"\(schema)\"",
+            ])
         return "postgresql://\(user)@\(host)/postgres?options=-csearch_path%3D\(schema)"
     }
 
     /// Runs SQL as the superuser and gives what psql prints, unaligned.
     @discardableResult
     package func psql(_ sql: String, database: String = "postgres") throws -> String {
-        try run("psql", ["-qAt", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", database, "-c", sql])
+        try run(
+            "psql",
+            [
+                "-qAt", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", database,
+                "-c", sql,
+            ])
     }
 
     /// Runs one of PostgreSQL's programs to its end.

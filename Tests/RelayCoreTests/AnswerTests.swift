@@ -51,7 +51,8 @@ import Testing
     }
 
     @Test func spfOfTheAuthorsDomainIsProofEnough() {
-        let fixture = fixture(AuthenticationEvidence(spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "inbox.example", reason: "")]))
+        let fixture = fixture(
+            AuthenticationEvidence(spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "inbox.example", reason: "")]))
         _ = fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: message())
         #expect(fixture.directory.confirmed == [Self.token])
     }
@@ -98,7 +99,9 @@ import Testing
     @Test func anAnswerSharesNoTransactionWithOtherMail() {
         let fixture = fixture()
         let other = address(fixture, AnswerToken(number: 78, nonce: 1, expiryDay: Self.day))
-        let answer = fixture.play(from: "anna@inbox.example", to: [address(fixture), "annarelay2@relay.example", other, address(fixture)], message: message())
+        let answer = fixture.play(
+            from: "anna@inbox.example", to: [address(fixture), "annarelay2@relay.example", other, address(fixture)],
+            message: message())
         #expect(answer.refusals.mapValues { $0.reply.enhanced } == ["annarelay2@relay.example": "4.5.3", other: "4.5.3"])
     }
 

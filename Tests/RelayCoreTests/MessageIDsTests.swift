@@ -57,11 +57,12 @@ import Testing
 }
 
 @Suite struct MessageDateTests {
-    @Test(arguments: [
-        (0, "Thu, 1 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
-        (1_795_243_770, "Sat, 21 Nov 2026 06:49:30 +0000"), (-1, "Wed, 31 Dec 1969 23:59:59 +0000"),
-        (4_107_542_399, "Sun, 28 Feb 2100 23:59:59 +0000"),
-    ] as [(Int64, String)])
+    @Test(
+        arguments: [
+            (0, "Thu, 1 Jan 1970 00:00:00 +0000"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),
+            (1_795_243_770, "Sat, 21 Nov 2026 06:49:30 +0000"), (-1, "Wed, 31 Dec 1969 23:59:59 +0000"),
+            (4_107_542_399, "Sun, 28 Feb 2100 23:59:59 +0000"),
+        ] as [(Int64, String)])
     func knownDates(_ seconds: Int64, _ text: String) {
         #expect(MessageDate.format(seconds) == text)
     }

@@ -10,7 +10,8 @@ import Testing
     private static let now: Int64 = 1_790_000_000
 
     private func identity(_ secret: UInt8 = 7) throws -> ProbeIdentity {
-        let keys = try #require(TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: secret, count: 32)], active: UInt8(ascii: "a")))
+        let keys = try #require(
+            TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: secret, count: 32)], active: UInt8(ascii: "a")))
         return ProbeIdentity(keys: keys, domain: "relay.example")
     }
 
@@ -31,7 +32,10 @@ import Testing
         #expect(!(try self.identity(8)).isProved(header(field), now: Self.now))
         #expect(!identity.isProved(header(field, field), now: Self.now))
         #expect(!identity.isProved(header(), now: Self.now))
-        for value in ["", "x y", "1790000900 a", "1790000900 aaaaaaaaaaaaaaaaaaaaaaaaaaa", "99999999999999999999 ab", "1790000900 b" + String(repeating: "a", count: 26)] {
+        for value in [
+            "", "x y", "1790000900 a", "1790000900 aaaaaaaaaaaaaaaaaaaaaaaaaaa", "99999999999999999999 ab",
+            "1790000900 b" + String(repeating: "a", count: 26),
+        ] {
             #expect(!identity.isProved(header(HeaderField(ProbeIdentity.fieldName, value)), now: Self.now))
         }
     }
@@ -60,7 +64,9 @@ import Testing
         let client = SMTPClientIdentity(address: "127.0.0.1", helo: "x.example", mailFrom: "anna@home.example")
         let proved = authenticator.begin(client: client, header: header(identity.proof(now: Self.now)), now: Self.now).finish()
         #expect(throws: Never.self) { try ReplyProof.prove(author: identity.author, evidence: proved) }
-        #expect(throws: Refusal.self) { try ReplyProof.prove(author: AddrSpec(localPart: "anna", domain: "home.example"), evidence: proved) }
+        #expect(throws: Refusal.self) {
+            try ReplyProof.prove(author: AddrSpec(localPart: "anna", domain: "home.example"), evidence: proved)
+        }
         let unproved = authenticator.begin(client: client, header: header(), now: Self.now).finish()
         #expect(throws: Refusal.self) { try ReplyProof.prove(author: identity.author, evidence: unproved) }
     }
@@ -68,6 +74,9 @@ import Testing
     @Test func theProbesAccountIsNoAccountOfAStore() throws {
         #expect(AccountNumber(ProbeIdentity.account.rawValue + 1) == nil)
         let account = try identity().account(now: Self.now)
-        #expect(account.inboxes.allSatisfy { $0.address.revealed.domain.hasSuffix(".invalid") || $0.address.revealed.domain == "relay.example" })
+        #expect(
+            account.inboxes.allSatisfy {
+                $0.address.revealed.domain.hasSuffix(".invalid") || $0.address.revealed.domain == "relay.example"
+            })
     }
 }

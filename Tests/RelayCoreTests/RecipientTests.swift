@@ -11,19 +11,28 @@ import Testing
 
     private func codes(_ recipients: [String]) -> [String] {
         let answer = fixture.play(from: "news@app.example", to: recipients, message: "From: news@app.example\r\n\r\nHello\r\n")
-        return recipients.map { recipient in answer.refusals[recipient].map { "\($0.reply.code) \($0.reply.enhanced)" } ?? "accepted" }
+        return recipients.map { recipient in
+            answer.refusals[recipient].map { "\($0.reply.code) \($0.reply.enhanced)" } ?? "accepted"
+        }
     }
 
     private func reverse(_ account: RelayAccount, _ correspondent: String) -> String {
-        fixture.engine.tokens.reverse(account: account.number, correspondent: AddrSpec(envelope: correspondent)!).localPart + "@relay.example"
+        fixture.engine.tokens.reverse(account: account.number, correspondent: AddrSpec(envelope: correspondent)!).localPart
+            + "@relay.example"
     }
 
     @Test func unknownLocalPartsAreRefused() {
-        #expect(codes(["nobody@relay.example", "aaaaaaaaaa@relay.example", "a.b=c@relay.example"]) == ["550 5.1.1", "550 5.1.1", "550 5.1.1"])
+        #expect(
+            codes(["nobody@relay.example", "aaaaaaaaaa@relay.example", "a.b=c@relay.example"]) == [
+                "550 5.1.1", "550 5.1.1", "550 5.1.1",
+            ])
     }
 
     @Test func pathsThatCannotBeReadAreStillAtTheRelayDomain() {
-        #expect(codes(["annarelay2@relay.example\0", "annarelay2@relay.example .evil.example", "\"a@relay.example"]) == ["550 5.1.1", "550 5.1.1", "550 5.1.1"])
+        #expect(
+            codes(["annarelay2@relay.example\0", "annarelay2@relay.example .evil.example", "\"a@relay.example"]) == [
+                "550 5.1.1", "550 5.1.1", "550 5.1.1",
+            ])
     }
 
     @Test func everyRelayDomainKeepsWorkingAndLetterCaseDoesNotMatter() {
@@ -32,7 +41,10 @@ import Testing
     }
 
     @Test func oneTransactionCarriesOneAccount() {
-        #expect(codes(["annarelay2@relay.example", "bobrelay22@relay.example", "annaother2@relay.example"]) == ["accepted", "452 4.5.3", "452 4.5.3"])
+        #expect(
+            codes(["annarelay2@relay.example", "bobrelay22@relay.example", "annaother2@relay.example"]) == [
+                "accepted", "452 4.5.3", "452 4.5.3",
+            ])
     }
 
     @Test func operatorsOwnMailNeverSharesATransactionWithOurs() {
@@ -49,7 +61,8 @@ import Testing
     @Test func aReplyMayHaveSeveralCorrespondentsOfItsAccount() {
         #expect(
             codes([
-                reverse(Fixture.anna, "billing@app.example"), reverse(Fixture.anna, "Help@app.example"), reverse(Fixture.bob, "billing@app.example"),
+                reverse(Fixture.anna, "billing@app.example"), reverse(Fixture.anna, "Help@app.example"),
+                reverse(Fixture.bob, "billing@app.example"),
                 "annarelay2@relay.example",
             ]) == ["accepted", "550 5.7.26", "452 4.5.3", "accepted"])
     }
@@ -70,15 +83,21 @@ import Testing
     @Test func expiredAndForgedReturnPathsAreRefused() {
         let day = UInt64(Fixture.now / 86_400)
         func path(_ expiry: UInt64) -> String {
-            fixture.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 1, expiryDay: expiry).localPart + "@relay.example"
+            fixture.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 1, expiryDay: expiry)
+                .localPart + "@relay.example"
         }
         #expect(codes([path(day)]) == ["accepted"])
         #expect(codes([path(day - 1)]) == ["550 5.7.1"])
-        #expect(codes([String(path(day).dropFirst(3)), "ar" + String(repeating: "a", count: 32) + "@relay.example"]) == ["550 5.1.1", "550 5.7.1"])
+        #expect(
+            codes([String(path(day).dropFirst(3)), "ar" + String(repeating: "a", count: 32) + "@relay.example"]) == [
+                "550 5.1.1", "550 5.7.1",
+            ])
     }
 
     @Test func operatorMailboxesLeadToTheOperatorWithTheNullSender() {
-        let answer = fixture.play(from: "dmarc@big.example", to: ["Postmaster@relay.example", "abuse@relay.example"], message: "From: x@big.example\r\n\r\n")
+        let answer = fixture.play(
+            from: "dmarc@big.example", to: ["Postmaster@relay.example", "abuse@relay.example"],
+            message: "From: x@big.example\r\n\r\n")
         #expect(answer.refusals.isEmpty)
         #expect(
             answer.decision.modifications == [
@@ -88,7 +107,8 @@ import Testing
     }
 
     @Test func operatorMailWaitsWhileNoAddressIsSet() {
-        let fixture = Fixture(evidence: AuthenticationEvidence(), settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx"))
+        let fixture = Fixture(
+            evidence: AuthenticationEvidence(), settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx"))
         let answer = fixture.play(from: "a@b.example", to: ["postmaster@relay.example"], message: "From: a@b.example\r\n\r\n")
         #expect(answer.refusals["postmaster@relay.example"]?.reply.code == 451)
     }
@@ -103,7 +123,9 @@ import Testing
         settings.limits.recipients = 2
         let fixture = Fixture(evidence: AuthenticationEvidence(), settings: settings)
         let three = (0..<3).map { n in
-            fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "a\(n)", domain: "app.example")).localPart + "@relay.example"
+            fixture.engine.tokens.reverse(
+                account: Fixture.anna.number, correspondent: AddrSpec(localPart: "a\(n)", domain: "app.example")
+            ).localPart + "@relay.example"
         }
         let answer = fixture.play(from: "anna@inbox.example", to: three, message: "From: anna@inbox.example\r\n\r\n")
         #expect(answer.refusals.map(\.value.reply.code) == [452] && answer.refusals[three[2]] != nil)

@@ -12,7 +12,8 @@ import Testing
         spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "inbox.example", reason: "")])
 
     private static func reverse(_ account: RelayAccount, _ correspondent: String, _ fixture: Fixture) -> String {
-        fixture.engine.tokens.reverse(account: account.number, correspondent: AddrSpec(envelope: correspondent)!).localPart + "@relay.example"
+        fixture.engine.tokens.reverse(account: account.number, correspondent: AddrSpec(envelope: correspondent)!).localPart
+            + "@relay.example"
     }
 
     private static func message(from author: String, to: [String]) -> String {
@@ -33,28 +34,41 @@ import Testing
     /// First it was told `452 … another account`, then, by itself, `550 unauthorized sender`: every reply to all earned a bounce.
     @Test(arguments: [[0, 1, 2], [1, 0, 2], [2, 1, 0]]) func theUsersOwnAddressIsTakenBesideReverseAddresses(order: [Int]) {
         let fixture = Fixture(evidence: Self.users)
-        let all = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture), Self.reverse(Fixture.anna, "help@app.example", fixture)]
+        let all = [
+            Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture),
+            Self.reverse(Fixture.anna, "help@app.example", fixture),
+        ]
         let recipients = order.map { all[$0] }
-        let answer = fixture.play(from: "anna@inbox.example", to: recipients, message: Self.message(from: "anna@inbox.example", to: recipients))
+        let answer = fixture.play(
+            from: "anna@inbox.example", to: recipients, message: Self.message(from: "anna@inbox.example", to: recipients))
         #expect(answer.refusals.isEmpty && Self.code(answer.decision) == "relay")
         #expect(Set(Self.recipients(answer.decision)) == ["<billing@app.example>", "<help@app.example>"])
         for recipient in all { #expect(answer.decision.modifications.contains(.deleteRecipient("<\(recipient)>"))) }
-        #expect(fixture.directory.reserved(.reply, Fixture.anna.number) == 1 && fixture.directory.reserved(.forward, Fixture.anna.number) == 0)
+        #expect(
+            fixture.directory.reserved(.reply, Fixture.anna.number) == 1
+                && fixture.directory.reserved(.forward, Fixture.anna.number) == 0)
     }
 
     /// Some servers give each recipient its own transaction.
     @Test func theUsersOwnAddressAloneIsTakenWhereTheMessageAnswersAReverseAddress() {
         let fixture = Fixture(evidence: Self.users)
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
-        let answer = fixture.play(from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: both))
+        let answer = fixture.play(
+            from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: both))
         #expect(Self.code(answer.decision) == "discard" && answer.decision.reasons.map(\.code) == ["own-address"])
         // No one to whom it could have gone besides: it would be lost.
         #expect(
-            Self.code(fixture.play(from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: [Self.own])).decision)
+            Self.code(
+                fixture.play(
+                    from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: [Self.own])
+                ).decision)
                 == "550 5.7.1")
         let bobs = [Self.own, Self.reverse(Fixture.bob, "billing@app.example", fixture)]
         #expect(
-            Self.code(fixture.play(from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: bobs)).decision)
+            Self.code(
+                fixture.play(
+                    from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: bobs)
+                ).decision)
                 == "550 5.7.1")
         #expect(fixture.directory.counted(.forwarded) == 0)
     }
@@ -63,30 +77,41 @@ import Testing
     @Test func onlyTheProvedUsersOwnAddressIsTaken() {
         var answers: Set<RelayDecision> = []
         for (author, evidence) in [
-            ("anna@inbox.example", AuthenticationEvidence()), ("eve@inbox.example", AuthenticationEvidence()), ("eve@inbox.example", Self.users),
+            ("anna@inbox.example", AuthenticationEvidence()), ("eve@inbox.example", AuthenticationEvidence()),
+            ("eve@inbox.example", Self.users),
         ] {
             let fixture = Fixture(evidence: evidence)
             let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
-            answers.insert(fixture.play(from: "x@inbox.example", to: [Self.own], message: Self.message(from: author, to: both)).decision)
-            #expect(Self.code(fixture.play(from: author, to: both, message: Self.message(from: author, to: both)).decision) == "550 5.7.26")
+            answers.insert(
+                fixture.play(from: "x@inbox.example", to: [Self.own], message: Self.message(from: author, to: both)).decision)
+            #expect(
+                Self.code(fixture.play(from: author, to: both, message: Self.message(from: author, to: both)).decision)
+                    == "550 5.7.26")
         }
         #expect(answers.count == 1 && answers.map(Self.code) == ["550 5.7.1"])
         // What passes by itself is not a failure.
-        let undecided = AuthenticationEvidence(spf: [SPFFinding(result: .temperror, identity: .mailFrom, domain: "inbox.example", reason: "")])
+        let undecided = AuthenticationEvidence(spf: [
+            SPFFinding(result: .temperror, identity: .mailFrom, domain: "inbox.example", reason: "")
+        ])
         let fixture = Fixture(evidence: undecided)
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
-        let answer = fixture.play(from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: both))
+        let answer = fixture.play(
+            from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: both))
         #expect(Self.code(answer.decision) == "451 4.4.3")
     }
 
     /// The inbox of someone who works for a team of this relay.
     @Test func theUserMayWriteFromADomainThatIsASource() {
-        let accounts = [Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@shop.example"]), Fixture.annaElsewhere]
+        let accounts = [
+            Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@shop.example"]), Fixture.annaElsewhere,
+        ]
         let fixture = Fixture(accounts: accounts, evidence: Fixture.signed("shop.example"))
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
-        let alone = fixture.play(from: "anna@shop.example", to: [Self.own], message: Self.message(from: "anna@shop.example", to: both))
+        let alone = fixture.play(
+            from: "anna@shop.example", to: [Self.own], message: Self.message(from: "anna@shop.example", to: both))
         #expect(Self.code(alone.decision) == "discard")
-        let together = fixture.play(from: "anna@shop.example", to: both, message: Self.message(from: "anna@shop.example", to: both))
+        let together = fixture.play(
+            from: "anna@shop.example", to: both, message: Self.message(from: "anna@shop.example", to: both))
         #expect(Self.recipients(together.decision) == ["<billing@app.example>"])
     }
 
@@ -123,8 +148,11 @@ import Testing
                 let reverse = Self.reverse(account, "billing@app.example", fixture)
                 for recipients in [[Self.own, reverse], [reverse, Self.own], [reverse, Self.own, "bobrelay22@relay.example"]] {
                     for author in ["eve@evil.example", "billing@app.example", "anna@inbox.example"] {
-                        let answer = fixture.play(from: "eve@evil.example", to: recipients, message: Self.message(from: author, to: recipients))
-                        answers.insert("\(recipients.count) \(author) \(answer.refusals.values.map(\.reply.code)) \(Self.code(answer.decision))")
+                        let answer = fixture.play(
+                            from: "eve@evil.example", to: recipients, message: Self.message(from: author, to: recipients))
+                        answers.insert(
+                            "\(recipients.count) \(author) \(answer.refusals.values.map(\.reply.code)) \(Self.code(answer.decision))"
+                        )
                     }
                 }
             }
@@ -134,12 +162,16 @@ import Testing
 
     /// The same where a server gives each recipient its own transaction: a proof that had to wait was asked for only of some.
     @Test func aTemporaryFailureTellsNobodyWhoseAddressesAreOfOneAccount() {
-        let undecided = AuthenticationEvidence(spf: [SPFFinding(result: .temperror, identity: .mailFrom, domain: "evil.example", reason: "")])
+        let undecided = AuthenticationEvidence(spf: [
+            SPFFinding(result: .temperror, identity: .mailFrom, domain: "evil.example", reason: "")
+        ])
         var answers: Set<RelayDecision> = []
         for account in [Fixture.anna, Fixture.bob, Fixture.annaElsewhere] {
             let fixture = Fixture(evidence: undecided)
             let both = [Self.own, Self.reverse(account, "billing@app.example", fixture)]
-            answers.insert(fixture.play(from: "eve@evil.example", to: [Self.own], message: Self.message(from: "eve@evil.example", to: both)).decision)
+            answers.insert(
+                fixture.play(from: "eve@evil.example", to: [Self.own], message: Self.message(from: "eve@evil.example", to: both))
+                    .decision)
         }
         #expect(answers.count == 1 && answers.map(Self.code) == ["451 4.4.3"])
     }
@@ -184,9 +216,11 @@ import Testing
         let successor = Fixture.account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
         var old = Fixture.account(4, "bobbefore2", team: "shop.example", inboxes: ["bob@inbox.example"])
         old = RelayAccount(
-            number: old.number, relayAddress: old.relayAddress, isForwardingOn: true, isActive: false, inbox: nil, inboxes: [], sharedName: nil,
+            number: old.number, relayAddress: old.relayAddress, isForwardingOn: true, isActive: false, inbox: nil, inboxes: [],
+            sharedName: nil,
             sources: [], successors: [Fixture.anna])
-        let fixture = Fixture(accounts: [Fixture.anna, successor, Fixture.annaElsewhere, old], evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(
+            accounts: [Fixture.anna, successor, Fixture.annaElsewhere, old], evidence: Fixture.signed("app.example"))
         let others = [
             "bobrelay22@relay.example", "BOBRELAY22@relay.example", Self.reverse(successor, "x@app.example", fixture),
             Self.reverse(Fixture.anna, "billing@app.example", fixture), "bobbefore2@relay.example",
@@ -204,7 +238,8 @@ import Testing
         #expect(note(others + ["annaother2@relay.example"]) == "you and 2 other users of this relay")
     }
 
-    /// They was there as reverse addresses for the relay's own domain: what was sent to them was taken, and lay in Postfix for five days.
+    /// They was there as reverse addresses for the relay's own domain: what was sent to them was taken, and lay in Postfix for
+    /// five days.
     @Test(arguments: ["To", "Cc", "Reply-To"]) func everyAddressOfAForwardThatIsAnsweredIsAccepted(field: String) throws {
         let fixture = Fixture(evidence: Fixture.signed("app.example"))
         let message =
@@ -220,14 +255,21 @@ import Testing
         let text = String(decoding: forward.header.flatMap { $0.bytes + [0x0A] }, as: UTF8.self)
         #expect(answered.count == (field == "To" ? 3 : 4) && !text.contains("bobrelay22") && !text.contains("annaother2"))
         #expect(text.contains("(you and 2 other users of this relay)") == (field != "Reply-To"))
-        let user = Fixture(directory: fixture.directory, engine: fixture.engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Self.users)))
-        let reply = user.play(from: "anna@inbox.example", to: answered, message: Self.message(from: "anna@inbox.example", to: answered))
+        let user = Fixture(
+            directory: fixture.directory,
+            engine: fixture.engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Self.users)))
+        let reply = user.play(
+            from: "anna@inbox.example", to: answered, message: Self.message(from: "anna@inbox.example", to: answered))
         #expect(reply.refusals.isEmpty && Self.code(reply.decision) == "relay")
         // Nothing at a relay domain is delivered; the operator's mailboxes lead to the operator.
-        #expect(Set(Self.recipients(reply.decision)) == ["<billing@app.example>", "<help@app.example>", "<ops@operator.example>"])
+        #expect(
+            Set(Self.recipients(reply.decision)) == ["<billing@app.example>", "<help@app.example>", "<ops@operator.example>"])
     }
 
-    @Test(arguments: ["bobrelay22@relay.example", "carlarelay@second.example", "whatever-it-is-that-is-so-long-that-it-has-to-be-stored@relay.example"])
+    @Test(arguments: [
+        "bobrelay22@relay.example", "carlarelay@second.example",
+        "whatever-it-is-that-is-so-long-that-it-has-to-be-stored@relay.example",
+    ])
     func aReverseAddressForAnotherUserIsRefused(correspondent: String) throws {
         let fixture = Fixture(evidence: Self.users)
         let address = AddrSpec(envelope: correspondent)!
@@ -237,7 +279,8 @@ import Testing
         }
         let bob = token.localPart + "@relay.example"
         let team = Self.reverse(Fixture.anna, "billing@app.example", fixture)
-        let answer = fixture.play(from: "anna@inbox.example", to: [bob, team], message: Self.message(from: "anna@inbox.example", to: [bob, team]))
+        let answer = fixture.play(
+            from: "anna@inbox.example", to: [bob, team], message: Self.message(from: "anna@inbox.example", to: [bob, team]))
         #expect(answer.refusals.mapValues { "\($0.reply.code) \($0.reply.enhanced)" } == [bob: "550 5.1.1"])
         #expect(Self.recipients(answer.decision) == ["<billing@app.example>"])
     }
@@ -245,7 +288,8 @@ import Testing
     @Test func theOperatorsMailboxWaitsWhileNobodyIsBehindIt() {
         let fixture = Fixture(evidence: Self.users, settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx"))
         let operators = Self.reverse(Fixture.anna, "abuse@relay.example", fixture)
-        let answer = fixture.play(from: "anna@inbox.example", to: [operators], message: Self.message(from: "anna@inbox.example", to: [operators]))
+        let answer = fixture.play(
+            from: "anna@inbox.example", to: [operators], message: Self.message(from: "anna@inbox.example", to: [operators]))
         #expect(answer.refusals.mapValues(\.reply.code) == [operators: 451])
     }
 
@@ -260,6 +304,8 @@ import Testing
         proved.spf = [SPFFinding(result: .pass, identity: .mailFrom, domain: "second.example", reason: "")]
         let decision = Fixture(evidence: proved).play(from: "bounces@second.example", to: [Self.own], message: message).decision
         let senders = decision.modifications.compactMap { if case .changeSender(let path) = $0 { path } else { nil } }
-        #expect(senders.count == 1 && senders.allSatisfy { !$0.contains("bounces=") }, "nobody is told of a bounce who could not be written to")
+        #expect(
+            senders.count == 1 && senders.allSatisfy { !$0.contains("bounces=") },
+            "nobody is told of a bounce who could not be written to")
     }
 }

@@ -9,7 +9,8 @@ import Testing
 @testable import RelayCore
 
 struct ReplyMemoryTests {
-    private func body(_ octets: Int, in memory: ReplyMemory, isRewritten: Bool = true, hasCopies: Bool = false) throws -> HeldBody {
+    private func body(_ octets: Int, in memory: ReplyMemory, isRewritten: Bool = true, hasCopies: Bool = false) throws -> HeldBody
+    {
         let body = HeldBody(budget: memory, isRewritten: isRewritten, hasCopies: hasCopies)
         let content = Self.content(octets)
         try content.withUnsafeBytes { bytes in
@@ -34,7 +35,9 @@ struct ReplyMemoryTests {
     private static let stretch: [UInt8] = (0..<997).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
 
     private func outcome(_ work: () throws -> Void) -> String? {
-        do { try work() } catch let refusal as Refusal { return "\(refusal.reply.code) \(refusal.reply.enhanced)" } catch { return "\(error)" }
+        do { try work() } catch let refusal as Refusal { return "\(refusal.reply.code) \(refusal.reply.enhanced)" } catch {
+            return "\(error)"
+        }
         return nil
     }
 
@@ -95,7 +98,8 @@ struct ReplyMemoryTests {
             let held = try body(1_000_000, in: memory)
             let before = memory.inUse
             let pieces = try held.rewrite(
-                whileWaiting: {}, keeping: { OutgoingMessage(header: HeaderSection(), body: $0, bodyForSigning: []).octets(beside: $1) }
+                whileWaiting: {},
+                keeping: { OutgoingMessage(header: HeaderSection(), body: $0, bodyForSigning: []).octets(beside: $1) }
             ) { bytes throws(Refusal) in
                 #expect(memory.turns == (1, 0))
                 return [bytes[..<900_000], Array(repeating: 0, count: 70_000)[...]] as [ArraySlice<UInt8>]?

@@ -14,31 +14,37 @@ import Testing
 
     /// Such paths were taken for another domain's, accepted, and never delivered.
     @Test(arguments: [
-        "<annarelay2@relay.example.>", "<relay.example!annarelay2>", "<annarelay2%relay.example>", "<\"annarelay2@relay.example\">",
+        "<annarelay2@relay.example.>", "<relay.example!annarelay2>", "<annarelay2%relay.example>",
+        "<\"annarelay2@relay.example\">",
         "<annarelay2@relay.example(c)>", "<annarelay2@Relay\\.example>", "<>", "",
     ])
     func otherSpellingsOfARelayDomainAreNotElsewhere(_ path: String) {
         let fixture = Fixture(evidence: Fixture.signed("app.example"))
         let isOdd = path.contains("\\")
-        let reading = RecipientReading.read(isOdd ? "<annarelay2@relay.example\\>" : path, settings: fixture.engine.settings, tokens: fixture.engine.tokens)
+        let reading = RecipientReading.read(
+            isOdd ? "<annarelay2@relay.example\\>" : path, settings: fixture.engine.settings, tokens: fixture.engine.tokens)
         #expect(reading == .unknown)
     }
 
     /// A signature that could never prove anything made the sender come again for ever.
     @Test func aPartialSignatureWithoutItsKeyIsNotTemporary() {
         let partial = DKIMFinding(
-            result: .temperror, domain: "app.example", selector: "s", algorithm: "rsa-sha256", coversWholeBody: false, reason: "SERVFAIL")
+            result: .temperror, domain: "app.example", selector: "s", algorithm: "rsa-sha256", coversWholeBody: false,
+            reason: "SERVFAIL")
         let decision = Fixture(evidence: AuthenticationEvidence(dkim: [partial])).play(
-            from: "x@evil.example", to: ["annarelay2@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n").decision
+            from: "x@evil.example", to: ["annarelay2@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n"
+        ).decision
         #expect(code(decision) == "550 5.7.20")
     }
 
     private func reply(_ evidence: AuthenticationEvidence) -> String {
         let fixture = Fixture(evidence: evidence)
-        let reverse = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(envelope: "billing@app.example")!)
+        let reverse = fixture.engine.tokens.reverse(
+            account: Fixture.anna.number, correspondent: AddrSpec(envelope: "billing@app.example")!)
         return code(
             fixture.play(
-                from: "anna@inbox.example", to: [reverse.localPart + "@relay.example"], message: "From: anna@inbox.example\r\nTo: x\r\n\r\nHi\r\n"
+                from: "anna@inbox.example", to: [reverse.localPart + "@relay.example"],
+                message: "From: anna@inbox.example\r\nTo: x\r\n\r\nHi\r\n"
             ).decision)
     }
 
@@ -63,18 +69,21 @@ import Testing
     @Test func unprovedAnswersDoNotTellWhoseAddressItIs() {
         func account(_ number: UInt64, _ local: String, _ scope: RegisteredSource.Scope) -> RelayAccount {
             RelayAccount(
-                number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"), isForwardingOn: true,
+                number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
+                isForwardingOn: true,
                 isActive: true, inbox: Fixture.anna.inbox, inboxes: Fixture.anna.inboxes, sharedName: nil,
                 sources: [RegisteredSource(scope: scope)])
         }
         let accounts = [
-            account(1, "annarelay2", .domain("app.example")), account(2, "bobrelay22", .address(AddrSpec(localPart: "a", domain: "app.example"))),
+            account(1, "annarelay2", .domain("app.example")),
+            account(2, "bobrelay22", .address(AddrSpec(localPart: "a", domain: "app.example"))),
         ]
         let failed = AuthenticationEvidence(
             spf: [SPFFinding(result: .softfail, identity: .mailFrom, domain: "bounce.app.example", reason: "")])
         let fixture = Fixture(accounts: accounts, evidence: failed)
         let answers = ["annarelay2", "bobrelay22"].map {
-            fixture.play(from: "x@bounce.app.example", to: ["\($0)@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n").decision
+            fixture.play(from: "x@bounce.app.example", to: ["\($0)@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n")
+                .decision
         }
         #expect(answers[0] == answers[1])
     }
@@ -82,15 +91,19 @@ import Testing
     /// Postmaster was refused for what only matters where a message is rewritten.
     @Test func postmasterTakesWhateverComes() {
         let message = "From: a@b.example\r\nX-\u{e9}: x\r\n" + String(repeating: "Received: x\r\n", count: 60) + "\r\nx\r\n"
-        let decision = Fixture(evidence: AuthenticationEvidence()).play(from: "a@b.example", to: ["postmaster@relay.example"], message: message).decision
+        let decision = Fixture(evidence: AuthenticationEvidence()).play(
+            from: "a@b.example", to: ["postmaster@relay.example"], message: message
+        ).decision
         #expect(code(decision) == "relay")
     }
 
     /// Whoever knew a return path could send the user any number of reports.
     @Test func oneReportForEachRelayedMessageAndWhatBecameOfIt() {
         let fixture = Fixture(evidence: AuthenticationEvidence())
-        let path = fixture.engine.tokens.replyReturnPath(
-            account: Fixture.anna.number, recipients: [], nonce: 7, expiryDay: UInt64(Fixture.now / 86_400) + 3).localPart + "@relay.example"
+        let path =
+            fixture.engine.tokens.replyReturnPath(
+                account: Fixture.anna.number, recipients: [], nonce: 7, expiryDay: UInt64(Fixture.now / 86_400) + 3
+            ).localPart + "@relay.example"
         let report = """
             From: MAILER-DAEMON@mx.app.example\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\
             Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.app.example\r\n\r\nFinal-Recipient: rfc822; billing@app.example\r\n\

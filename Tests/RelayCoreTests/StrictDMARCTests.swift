@@ -40,7 +40,9 @@ import Testing
         }
     }
 
-    private func reply(from: String, dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records) -> String {
+    private func reply(
+        from: String, dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records
+    ) -> String {
         answer { () throws(Refusal) in
             try ReplyProof.prove(
                 author: AddrSpec(localPart: "anna", domain: from), evidence: evidence(from: from, dkim: dkim, spf: spf, records))
@@ -48,7 +50,8 @@ import Testing
     }
 
     private func forward(
-        from: String, paired: String? = nil, dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records
+        from: String, paired: String? = nil, dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [],
+        _ records: Records
     ) -> String {
         answer { () throws(Refusal) in
             try ForwardProof.prove(
@@ -79,7 +82,9 @@ import Testing
         ]
         #expect(reply(from: "a.home.example", dkim: [("home.example", .pass)], strict) == Self.refused)
         // Only of signatures does this record ask it.
-        #expect(reply(from: "a.home.example", dkim: [("home.example", .pass)], spf: [("home.example", .pass)], strict) == "spf:home.example")
+        #expect(
+            reply(from: "a.home.example", dkim: [("home.example", .pass)], spf: [("home.example", .pass)], strict)
+                == "spf:home.example")
         #expect(reply(from: "a.home.example", dkim: [("home.example", .pass)], [:]) == "dkim:home.example")
     }
 
@@ -99,7 +104,8 @@ import Testing
         func detail(dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records = [:]) -> String? {
             do throws(Refusal) {
                 _ = try ForwardProof.prove(
-                    author: AddrSpec(localPart: "billing", domain: "app.example"), sources: [RegisteredSource(scope: .domain("app.example"), pairedEnvelopeDomain: nil)],
+                    author: AddrSpec(localPart: "billing", domain: "app.example"),
+                    sources: [RegisteredSource(scope: .domain("app.example"), pairedEnvelopeDomain: nil)],
                     evidence: evidence(from: "app.example", dkim: dkim, spf: spf, records))
                 return nil
             } catch {
@@ -137,11 +143,14 @@ import Testing
 
     @Test func aPolicyThatAsksForNothingRefusesNothing() {
         for record in ["v=DMARC1; p=none; adkim=s", "v=DMARC1; p=quarantine; t=y; adkim=s", "v=DMARC1; adkim=s"] {
-            #expect(forward(from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": record]) == "dkim:child.app.example")
+            #expect(
+                forward(from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": record])
+                    == "dkim:child.app.example")
         }
         // One below reject is quarantine, and pct has no meaning any more (RFC 9989).
         for record in ["v=DMARC1; p=reject; t=y; adkim=s", "v=DMARC1; p=reject; pct=0; adkim=s"] {
-            #expect(forward(from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": record]) == Self.failed)
+            #expect(
+                forward(from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": record]) == Self.failed)
         }
     }
 
@@ -156,10 +165,13 @@ import Testing
 
     @Test func aPairedEnvelopeDomainDoesNotOverrideThePolicy() {
         let reject: Records = ["_dmarc.app.example": "v=DMARC1; p=reject"]
-        #expect(forward(from: "app.example", paired: "bounces.esp.example", spf: [("bounces.esp.example", .pass)], reject) == Self.failed)
+        #expect(
+            forward(from: "app.example", paired: "bounces.esp.example", spf: [("bounces.esp.example", .pass)], reject)
+                == Self.failed)
         #expect(
             forward(
-                from: "app.example", paired: "bounces.esp.example", dkim: [("app.example", .pass)], spf: [("bounces.esp.example", .pass)],
+                from: "app.example", paired: "bounces.esp.example", dkim: [("app.example", .pass)],
+                spf: [("bounces.esp.example", .pass)],
                 reject) == "dkim:app.example")
         let none: Records = ["_dmarc.app.example": "v=DMARC1; p=none"]
         #expect(
@@ -184,7 +196,8 @@ import Testing
         let found = evidence(
             from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": "v=DMARC1; p=reject; adkim=s"])
         let decision = Fixture(evidence: found).play(
-            from: "x@child.app.example", to: ["annarelay2@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n").decision
+            from: "x@child.app.example", to: ["annarelay2@relay.example"], message: "From: a@app.example\r\n\r\nx\r\n"
+        ).decision
         guard case .refuse(let refusal) = decision.outcome else {
             Issue.record("\(decision.outcome)")
             return

@@ -88,14 +88,16 @@ import Testing
     }
 
     @Test func returnPathsCarryNonceAndExpiry() throws {
-        let minted = mint.forwardReturnPath(account: account, sender: address("news@app.example"), nonce: 0xFF_1234_5678, expiryDay: 20_500)
+        let minted = mint.forwardReturnPath(
+            account: account, sender: address("news@app.example"), nonce: 0xFF_1234_5678, expiryDay: 20_500)
         let token = try #require(readToken(minted.localPart))
         #expect(token.purpose == .forward && token.address == address("news@app.example"))
         #expect(token.nonce == 0xFF_1234_5678 && token.expiryDay == 20_500)
     }
 
     @Test func returnPathOfAReplyHoldsNoAddress() throws {
-        let minted = mint.replyReturnPath(account: account, recipients: [address("billing@app.example")], nonce: 1, expiryDay: 20_500)
+        let minted = mint.replyReturnPath(
+            account: account, recipients: [address("billing@app.example")], nonce: 1, expiryDay: 20_500)
         #expect(!minted.localPart.contains("=") && !minted.localPart.contains("."))
         #expect(try #require(readToken(minted.localPart)).purpose == .reply)
     }
@@ -113,11 +115,15 @@ import Testing
                 keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32), UInt8(ascii: "b"): Array(repeating: 9, count: 32)],
                 active: UInt8(ascii: "b"))!)
         if case .token = both.read(old) {} else { Issue.record("an old key must keep verifying") }
-        let new = TokenMint(keys: TokenKeys(keys: [UInt8(ascii: "b"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "b"))!)
+        let new = TokenMint(
+            keys: TokenKeys(keys: [UInt8(ascii: "b"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "b"))!)
         #expect(new.read(old) == .forged(.reverse))
     }
 
-    @Test(arguments: ["", ".", "a.b", "postmaster", "x7k2m9q4wd", "billing=app.example", "billing=app.example.", "=.avaaaaaaaaaaaaaaaaaaaaaaa", "é"])
+    @Test(arguments: [
+        "", ".", "a.b", "postmaster", "x7k2m9q4wd", "billing=app.example", "billing=app.example.", "=.avaaaaaaaaaaaaaaaaaaaaaaa",
+        "é",
+    ])
     func ordinaryLocalPartsAreNoTokens(_ text: String) {
         if case .token(let token) = mint.read(text) { Issue.record("\(text) reads as \(token)") }
     }
@@ -125,7 +131,8 @@ import Testing
     /// Two teams paired accounts n and n + 1 of one user, and anyone counted accounts.
     @Test func accountNumbersThatFollowOneAnotherDoNotShowIt() throws {
         let digits = (1...2_000).map { (number: UInt64) -> String in
-            let path = mint.replyReturnPath(account: AccountNumber(number)!, recipients: [], nonce: 1, expiryDay: 20_500).localPart
+            let path = mint.replyReturnPath(account: AccountNumber(number)!, recipients: [], nonce: 1, expiryDay: 20_500)
+                .localPart
             return String(path.dropFirst(2).prefix(7))
         }
         #expect(Set(digits).count == digits.count, "two accounts look alike")
@@ -137,8 +144,11 @@ import Testing
         // Every bit is set in about half of them.
         for bit in 0..<35 { #expect((880...1_120).contains(numbers.count { $0 >> UInt64(bit) & 1 == 1 }), "bit \(bit)") }
         // Under another key they are others.
-        let other = TokenMint(keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 8, count: 32)], active: UInt8(ascii: "a"))!)
-        #expect(!other.replyReturnPath(account: AccountNumber(1)!, recipients: [], nonce: 1, expiryDay: 20_500).localPart.contains(digits[0]))
+        let other = TokenMint(
+            keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 8, count: 32)], active: UInt8(ascii: "a"))!)
+        #expect(
+            !other.replyReturnPath(account: AccountNumber(1)!, recipients: [], nonce: 1, expiryDay: 20_500).localPart.contains(
+                digits[0]))
     }
 
     @Test func thePermutationOfNumbersHasOneWayBack() {
@@ -160,7 +170,9 @@ import Testing
         #expect(reverse.purpose == .reverse && reverse.account == anna && reverse.address == address("billing@app.example"))
         let stored = try #require(readToken("awaaaaaabxq47gmi65hkhuh3cpndujykcr"))
         #expect(stored.purpose == .storedReverse && stored.account == anna)
-        #expect(mint.verifies(stored, stored: address("Billing@app.example")) && !mint.verifies(stored, stored: address("billing@app.example")))
+        #expect(
+            mint.verifies(stored, stored: address("Billing@app.example"))
+                && !mint.verifies(stored, stored: address("billing@app.example")))
         let forward = try #require(readToken("news=app.example.afaaaaaabaaaaaadbat6a6tyuygpbrzwjc"))
         #expect(forward.purpose == .forward && forward.account == anna && forward.nonce == 97 && forward.expiryDay == 20_416)
         let storedForward = try #require(readToken("agaaaaaabaaaaaadbat6avealxivi6cetw4ajfjc5vcrez"))
@@ -168,7 +180,9 @@ import Testing
         #expect(readToken("anaaaaaabaaaaaadbat6ajdtylye7n6qj3")?.purpose == .silentForward)
         let reply = try #require(readToken("araaaaaabaaaaaadbat6aywifg6mxawkqq"))
         #expect(reply.purpose == .reply && reply.account == anna && !mint.isRecipient(address("billing@app.example"), of: reply))
-        #expect(mint.read("acaaaaacnvpg66ajdat6a5dda37ofuoo6m") == .answer(AnswerToken(number: 77, nonce: 0xAB_CDEF_0123, expiryDay: 20_416)))
+        #expect(
+            mint.read("acaaaaacnvpg66ajdat6a5dda37ofuoo6m")
+                == .answer(AnswerToken(number: 77, nonce: 0xAB_CDEF_0123, expiryDay: 20_416)))
         // A letter alone does not make an old one a new one.
         #expect(mint.read("billing=app.example.axaaaaaabnlohjzj5kz3xy") == .forged(.reverse))
         // Both are found where they stand without their domain.
@@ -184,14 +198,20 @@ import Testing
     @Test func theReturnPathOfAReplyKnowsItsRecipientsAndNobodyElse() throws {
         let recipients = (0..<6).map { address("r\($0)@app.example") }
         for count in 0...6 {
-            let path = mint.replyReturnPath(account: account, recipients: Array(recipients.prefix(count)), nonce: 9, expiryDay: 20_500).localPart
+            let path = mint.replyReturnPath(
+                account: account, recipients: Array(recipients.prefix(count)), nonce: 9, expiryDay: 20_500
+            ).localPart
             #expect(path.utf8.count == 54, "how many there were can be seen")
             let token = try #require(readToken(path))
             #expect(token.nonce == 9 && token.expiryDay == 20_500)
             #expect(recipients.map { mint.isRecipient($0, of: token) } == (0..<6).map { $0 < min(count, 4) })
-            #expect(!mint.isRecipient(address("R0@app.example"), of: token) && !mint.isRecipient(address("r0@evil.example"), of: token))
+            #expect(
+                !mint.isRecipient(address("R0@app.example"), of: token)
+                    && !mint.isRecipient(address("r0@evil.example"), of: token))
             // Under another nonce the same recipients look different.
-            let next = mint.replyReturnPath(account: account, recipients: Array(recipients.prefix(count)), nonce: 10, expiryDay: 20_500).localPart
+            let next = mint.replyReturnPath(
+                account: account, recipients: Array(recipients.prefix(count)), nonce: 10, expiryDay: 20_500
+            ).localPart
             #expect(path.dropFirst(21).prefix(20) != next.dropFirst(21).prefix(20))
         }
     }

@@ -33,9 +33,12 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
         let memory = base.engine.replyMemory
         let engine = base.engine.authenticating(
             by: TwoStepAuthenticator(best: best, final: final) { #expect(memory.inUse == 0 && memory.turns == (0, 0)) })
-        let reverse = engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
+        let reverse = engine.tokens.reverse(
+            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "anna@inbox.example"), now: Fixture.now)
+            engine: engine,
+            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "anna@inbox.example"),
+            now: Fixture.now)
         try transaction.addRecipient("<\(reverse.localPart)@relay.example>")
         transaction.addHeader(HeaderField("From", "anna@inbox.example"))
         return (Fixture(directory: base.directory, engine: engine), transaction)
@@ -50,7 +53,9 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
     }
 
     @Test func aFailingNameServerIsToldBeforeTheBodyToo() throws {
-        let failing = AuthenticationEvidence(spf: [SPFFinding(result: .temperror, identity: .mailFrom, domain: "inbox.example", reason: "")])
+        let failing = AuthenticationEvidence(spf: [
+            SPFFinding(result: .temperror, identity: .mailFrom, domain: "inbox.example", reason: "")
+        ])
         let (_, transaction) = try Self.begin(best: failing, final: failing)
         let refusal = #expect(throws: Refusal.self) { try transaction.endHeader() }
         #expect(refusal.map { "\($0.reply.code) \($0.reply.enhanced)" } == "451 4.4.3")
@@ -58,7 +63,9 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
 
     /// What the body says decides: a signature that fits the fields alone proves nothing.
     @Test func theProofIsThatOfTheEnd() throws {
-        for (final, answer) in [(Self.signed, nil), (AuthenticationEvidence(), "550 5.7.26")] as [(AuthenticationEvidence, String?)] {
+        for (final, answer) in [(Self.signed, nil), (AuthenticationEvidence(), "550 5.7.26")]
+            as [(AuthenticationEvidence, String?)]
+        {
             let (fixture, transaction) = try Self.begin(best: Self.signed, final: final)
             try transaction.endHeader()
             try transaction.addBody(Array("Hello\r\n".utf8)[...])

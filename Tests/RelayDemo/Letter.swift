@@ -26,7 +26,9 @@ struct Letter {
     func value(_ name: String) -> String? { message.header.first(name)?.unfoldedValue }
 
     /// The address between the last angle brackets of a field, or its whole value.
-    func address(_ name: String) -> String { message.header.first(name).flatMap { AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm } ?? "" }
+    func address(_ name: String) -> String {
+        message.header.first(name).flatMap { AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm } ?? ""
+    }
 
     /// The fields that a reader looks at, decoded, and how many more there are.
     func shown(_ names: [String]) -> [String] {
@@ -42,7 +44,9 @@ struct Letter {
         let text = leaves.first { $0.contentType.matches("text", "plain") } ?? leaves.first { $0.contentType.matches("text") }
         var lines = text.map { decoded($0).split(separator: "\n", omittingEmptySubsequences: false).map(String.init) } ?? []
         while lines.last?.isEmpty == true { lines.removeLast() }
-        let attached = leaves.compactMap { part in (part.disposition?.filename ?? part.contentType.parameters["name"]).map { "[\($0)]" } }
+        let attached = leaves.compactMap { part in
+            (part.disposition?.filename ?? part.contentType.parameters["name"]).map { "[\($0)]" }
+        }
         return lines + (attached.isEmpty ? [] : [Terminal.styled(attached.joined(separator: " "), .quiet)])
     }
 

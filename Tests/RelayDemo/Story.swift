@@ -12,7 +12,9 @@ final class Story {
 
     private static let inbox = "anna.mueller@home.example"
     private static let envelopeSender = "bounces@juice.example"
-    private static let reader = ["From", "Reply-To", "To", "Subject", "Message-ID", "In-Reply-To", "References", "List-Unsubscribe", "Auto-Submitted"]
+    private static let reader = [
+        "From", "Reply-To", "To", "Subject", "Message-ID", "In-Reply-To", "References", "List-Unsubscribe", "Auto-Submitted",
+    ]
 
     init() throws {
         Terminal.title("Postern: a private-email relay beside Postfix")
@@ -53,11 +55,16 @@ final class Story {
         show(arrived, "arrived in the inbox")
         let letter = Letter(arrived)
         reverseAddress = letter.address("Reply-To")
-        check("the answer goes through the relay", reverseAddress.hasSuffix("@relay.example") && reverseAddress.hasPrefix("help=juice.example."))
-        check("the sender's name is still there", letter.value("From")?.contains("=?utf-8?Q?Fr=C3=BCchte_=26_S=C3=A4fte?=") == true)
+        check(
+            "the answer goes through the relay",
+            reverseAddress.hasSuffix("@relay.example") && reverseAddress.hasPrefix("help=juice.example."))
+        check(
+            "the sender's name is still there", letter.value("From")?.contains("=?utf-8?Q?Fr=C3=BCchte_=26_S=C3=A4fte?=") == true)
         check("text, HTML, picture and PDF are the same, byte for byte", letter.body == Letter(sent).body)
         check("the request for a read receipt is gone", letter.value("Disposition-Notification-To") == nil)
-        check("one-click unsubscription still works", letter.value("List-Unsubscribe")?.contains("https://juice.example/u/42") == true)
+        check(
+            "one-click unsubscription still works",
+            letter.value("List-Unsubscribe")?.contains("https://juice.example/u/42") == true)
         check("the relay domain has signed it", letter.value("DKIM-Signature")?.contains("d=relay.example") == true)
         check("bounces come back to the relay", arrived.mailFrom.contains("@relay.example"))
     }
@@ -101,7 +108,9 @@ final class Story {
         rig.sink.set(SinkBehaviour())
         show(arrived, "arrived at the team's bounce address")
         check("it has the null sender", arrived.mailFrom == "<>")
-        check("it names the relay address as the one that failed", arrived.text.contains("Final-Recipient: rfc822; \(relayAddress)"))
+        check(
+            "it names the relay address as the one that failed", arrived.text.contains("Final-Recipient: rfc822; \(relayAddress)")
+        )
         check("it says why", arrived.text.contains("5.1.1"))
         checkNothingLeaks(arrived)
     }
@@ -138,7 +147,8 @@ final class Story {
         let letter = Letter(message)
         Terminal.block(
             heading,
-            ["envelope: \(message.mailFrom) → \(message.recipients.joined(separator: ", "))"] + letter.shown(Self.reader) + [""] + letter.readable,
+            ["envelope: \(message.mailFrom) → \(message.recipients.joined(separator: ", "))"] + letter.shown(Self.reader) + [""]
+                + letter.readable,
             .arrived)
     }
 
@@ -150,7 +160,10 @@ final class Story {
     /// What the team receives holds nothing of the inbox, of Anna's machine, or of any reverse address.
     private func checkNothingLeaks(_ message: SinkMessage) {
         let readable = Letter(message).everything
-        let forbidden = [Self.inbox, "anna.mueller", "home.example", "anna-laptop", "203.0.113.77", "192.168.1.23", "127.0.0.1", reverseAddress]
+        let forbidden = [
+            Self.inbox, "anna.mueller", "home.example", "anna-laptop", "203.0.113.77", "192.168.1.23", "127.0.0.1",
+            reverseAddress,
+        ]
         let found = forbidden.filter { readable.lowercased().contains($0.lowercased()) }
         check("nothing of the inbox, of her machine or of the relay's inner addresses is in it", found.isEmpty)
         if !found.isEmpty { Terminal.say(Terminal.styled("found: \(found.joined(separator: ", "))", .bad)) }

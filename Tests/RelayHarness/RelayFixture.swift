@@ -24,7 +24,8 @@ package final class RelayFixture: @unchecked Sendable {
         package var database: String?
         /// The first host of the installation that this rig is a further one of.
         package var joins: RelayFixture?
-        /// Whether mail that stays at the relay domains goes to a port where no one listens, as in an installation, and not to the sink.
+        /// Whether mail that stays at the relay domains goes to a port where no one listens, as in an installation, and not to
+        /// the sink.
         package var parks = false
         /// Whether a message to several users is fanned out.
         package var fansOut = false
@@ -61,7 +62,8 @@ package final class RelayFixture: @unchecked Sendable {
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         if let size = options.diskSize {
             try FileManager.default.createDirectory(atPath: folder + "/postern", withIntermediateDirectories: false)
-            let mounted = try ManagedProcess.run("/bin/mount", ["-t", "tmpfs", "-o", "size=\(size),mode=0755", "tmpfs", folder + "/postern"])
+            let mounted = try ManagedProcess.run(
+                "/bin/mount", ["-t", "tmpfs", "-o", "size=\(size),mode=0755", "tmpfs", folder + "/postern"])
             guard mounted.status == 0 else { throw HarnessError("mount: \(mounted.output)") }
         }
         program = try ManagedProcess.builtProduct("postern")
@@ -124,8 +126,10 @@ package final class RelayFixture: @unchecked Sendable {
     /// The configuration keys of this rig, as flags for any command that needs them.
     package var settings: [String] {
         let settings = [
-            "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)", "operator_address": "ops@operator.example",
-            "postfix_directory": postfix.configuration, "http.listen": "127.0.0.1:0", "mail.submission": "127.0.0.1:\(postfix.port)",
+            "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)",
+            "operator_address": "ops@operator.example",
+            "postfix_directory": postfix.configuration, "http.listen": "127.0.0.1:0",
+            "mail.submission": "127.0.0.1:\(postfix.port)",
             "fan_out": options.fansOut ? "on" : "off", "fan_out_smtpd": "127.0.0.1:\(max(1, options.fanOutProxy ?? fanOutPort))",
         ].merging(options.settings) { $1 }
         return settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
@@ -205,7 +209,10 @@ package final class RelayFixture: @unchecked Sendable {
         try #"{"\#(domain)": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.write(toFile: zone, atomically: true, encoding: .utf8)
         let result = try ManagedProcess.run(
             program,
-            ["explain", "--config", configuration, "--mail-from", author, "--rcpt", relayAddress, "--ip", "192.0.2.1", "--dns", zone],
+            [
+                "explain", "--config", configuration, "--mail-from", author, "--rcpt", relayAddress, "--ip", "192.0.2.1", "--dns",
+                zone,
+            ],
             input: "From: \(author)\r\nTo: \(relayAddress)\r\n\r\n")
         let line = result.output.split(whereSeparator: \.isNewline).first { $0.hasPrefix("From: ") } ?? ""
         guard let open = line.lastIndex(of: "<"), let close = line.lastIndex(of: ">"), open < close else {
@@ -221,7 +228,8 @@ package final class RelayFixture: @unchecked Sendable {
     package func send(from sender: String, to recipients: [String], _ message: String) throws -> SMTPTransactionResult {
         try postfix.send(
             from: "<\(sender)>", to: recipients.map { "<\($0)>" },
-            message: Array(message.replacingOccurrences(of: "\r\n", with: "\n").replacingOccurrences(of: "\n", with: "\r\n").utf8))
+            message: Array(message.replacingOccurrences(of: "\r\n", with: "\n").replacingOccurrences(of: "\n", with: "\r\n").utf8)
+        )
     }
 
     /// The message that arrives for a recipient as the `number`th, counted from 1.

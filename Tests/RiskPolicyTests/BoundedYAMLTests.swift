@@ -1,4 +1,5 @@
-// YAML at a bounded cost: anchors and aliases under whatever name and wherever they stand, keys of keys, and texts that only look so.
+// YAML at a bounded cost: anchors and aliases under whatever name and wherever they stand, keys of keys, and texts that only look
+// so.
 
 import Foundation
 import RiskPolicy
@@ -20,7 +21,8 @@ import Yams
         // Names of signs alone, which the scan took for none.
         "a: &_ 1", "a: &- 1", "a: [&_ x, *_]", "a: &-- [1]\nb: *--",
         // A quote or a bar within plain text, and text within a sequence, made the scan look away.
-        "x: b, 'c\na: &a [1]\nb: *a", "- x: b, |\n  a: &a [1]", "- a: |\n    text\n  b: &b [1]\n  c: *b", "a: &_\n  b: 1", "&_\n- x",
+        "x: b, 'c\na: &a [1]\nb: *a", "- x: b, |\n  a: &a [1]", "- a: |\n    text\n  b: &b [1]\n  c: *b", "a: &_\n  b: 1",
+        "&_\n- x",
     ])
     func anchorsAndAliasesAreRefused(yaml: String) {
         #expect(refusal(yaml)?.hasPrefix("anchors and aliases") == true, "\(refusal(yaml) ?? "taken")")
@@ -38,7 +40,9 @@ import Yams
     }
 
     @Test func keysAreOneWordAndNotNested() {
-        for yaml in ["? a\n: b", "? [a]\n: b", "[a]: b", "{a: 1}: b", "? ? ? a", "a: [? b]"] { #expect(refusal(yaml) != nil, "\(yaml)") }
+        for yaml in ["? a\n: b", "? [a]\n: b", "[a]: b", "{a: 1}: b", "? ? ? a", "a: [? b]"] {
+            #expect(refusal(yaml) != nil, "\(yaml)")
+        }
         // Each level of a key is hashed again.
         let deep = String(repeating: "{", count: 200) + "a" + String(repeating: ": 1}", count: 200)
         #expect(refusal(String(repeating: deep + "\n", count: 200)) == "nested more than 16 deep")
@@ -81,7 +85,8 @@ import Yams
     /// `POSTERN_GENERATE=SEED:COUNT` makes others, and more.
     @Test func randomTextsAreReadAsYamsReadsThem() throws {
         let pieces = [
-            "a", "b: ", "- ", "? ", ": ", "&x ", "*x", "&_ ", "*_", "'", "\"", "[", "]", "{", "}", ", ", "|", ">", "\n", "\n  ", "\n    ",
+            "a", "b: ", "- ", "? ", ": ", "&x ", "*x", "&_ ", "*_", "'", "\"", "[", "]", "{", "}", ", ", "|", ">", "\n", "\n  ",
+            "\n    ",
             "# ", "it's", "a & b", "2 *x", "int?", "!t ", "---", "é", "\\", "\t", "&-", "*- ", "x: b, 'c",
         ]
         let (seed, count) = Generated.seed(default: 21, count: 20_000)
@@ -89,7 +94,9 @@ import Yams
         var (taken, anchored) = (0, 0)
         for _ in 0..<count {
             var text = ""
-            for _ in 0..<Int.random(in: 1...12, using: &random) { text += pieces[Int.random(in: 0..<pieces.count, using: &random)] }
+            for _ in 0..<Int.random(in: 1...12, using: &random) {
+                text += pieces[Int.random(in: 0..<pieces.count, using: &random)]
+            }
             // Texts of this size are harmless to Yams.
             let parser = try? Yams.Parser(yaml: text, resolver: .basic, encoding: .utf8)
             let reference = try? parser?.singleRoot()
@@ -105,7 +112,8 @@ import Yams
             guard let ours else { continue }
             taken += 1
             try #require(!isAnchored, "an anchor was taken: \(text)")
-            // An alias beside its anchor counts as one; an anchor that replaced another is forgotten by Yams, and the text is refused.
+            // An alias beside its anchor counts as one; an anchor that replaced another is forgotten by Yams, and the text is
+            // refused.
             try #require(ours == reference, "read otherwise: \(text)")
         }
         #expect(taken > count / 20 && anchored > count / 200)

@@ -63,10 +63,12 @@ import Testing
         let (list, number) = try (
             self.policy(
                 rules.dropLast().joined()
-                    + "- {id: i, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: context.a in bad}", list: 1),
+                    + "- {id: i, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: context.a in bad}",
+                list: 1),
             self.policy(
                 rules.dropLast().joined()
-                    + "- {id: n, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: account.real_user_status > 3}")
+                    + "- {id: n, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: account.real_user_status > 3}"
+            )
         )
         #expect(list.decide(try dear(list)).errors.contains(99))
         #expect(!number.decide(try dear(number, status: 2)).errors.contains(99))
@@ -119,7 +121,8 @@ import Testing
 
     @Test func whatIsInterpretedIsKnown() throws {
         func policy(_ condition: String) throws -> Policy {
-            try self.policy("- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: '\(condition)'}")
+            try self.policy(
+                "- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: '\(condition)'}")
         }
         #expect(try policy("account.real_user_status > 1 && account.managed").decidesAtOnce)
         #expect(try !policy("context.l.exists(x, x > 2)").decidesAtOnce)

@@ -57,7 +57,9 @@ enum DefaultPolicy {
         options.zones = .system
         let policy = try PolicyLoader.load(text, options: options)
         #expect(policy.rules.count == (try DefaultPolicy.load()).rules.count + 3)
-        for result in try DefaultPolicy.tests(policy).run(policy) { #expect(result.passed, "\(result.test.path)\n\(result.diff)") }
+        for result in try DefaultPolicy.tests(policy).run(policy) {
+            #expect(result.passed, "\(result.test.path)\n\(result.diff)")
+        }
     }
 
     @Test func testsExerciseEveryRuleBothWaysEverySignalAndEveryEvent() throws {

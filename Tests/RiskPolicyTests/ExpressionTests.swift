@@ -71,7 +71,8 @@ import Testing
         #expect(text(expression) == expected)
     }
 
-    @Test(arguments: ["rb'x'", "Rb'x'", "rr'x'", "bb'x'"]) func prefixesThatTheGrammarDoesNotHaveAreRefused(_ expression: String) {
+    @Test(arguments: ["rb'x'", "Rb'x'", "rr'x'", "bb'x'"]) func prefixesThatTheGrammarDoesNotHaveAreRefused(_ expression: String)
+    {
         #expect(text("br'x\\'") == #"b"\x78\x5c""#)
         #expect(text(expression).hasPrefix("error: "), "\(text(expression))")
     }

@@ -80,7 +80,9 @@ enum ConditionMaker {
             let macro = pick(["exists", "all", "exists_one"], &random)
             return "\(list(&random)).\(macro)(y, y == account.state || \(truth(&random, depth: 0)))"
         case 14: return "size(\(list(&random)).filter(y, y < event)) \(comparison) \(number(&random, depth - 1))"
-        case 15: return "(now - duration(\"\(pick(["1h", "-90m", "200000h"], &random))\")).getHours() \(comparison) \(number(&random, depth - 1))"
+        case 15:
+            return
+                "(now - duration(\"\(pick(["1h", "-90m", "200000h"], &random))\")).getHours() \(comparison) \(number(&random, depth - 1))"
         default: return "(\(truth(&random, depth: depth - 1)) || \(truth(&random, depth: depth - 1)))"
         }
     }
@@ -109,7 +111,8 @@ enum ConditionMaker {
         return "(\(double(&random, depth - 1)) \(pick(["+", "-", "*", "/"], &random)) -\(double(&random, depth - 1)))"
     }
 
-    /// A policy in which every condition is an `always` rule; conditions that are refused as unreachable are joined with a signal.
+    /// A policy in which every condition is an `always` rule; conditions that are refused as unreachable are joined with a
+    /// signal.
     static func policy(_ conditions: [String]) -> String {
         var text = """
             policy: random

@@ -1,5 +1,5 @@
-// Whole policies made at random, and files built to do harm: each is taken or refused, in bounded time, and what is taken decides as
-// the rules written out plainly would.
+// Whole policies made at random, and files built to do harm: each is taken or refused, in bounded time, and what is taken decides
+// as the rules written out plainly would.
 
 import Foundation
 import RiskPolicy
@@ -9,7 +9,9 @@ import Testing
 private struct PolicyMaker {
     var random: SeededGenerator
 
-    private mutating func pick<Element>(_ elements: [Element]) -> Element { elements[Int.random(in: 0..<elements.count, using: &random)] }
+    private mutating func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int.random(in: 0..<elements.count, using: &random)]
+    }
 
     private mutating func events() -> String {
         let all = PolicyEvent.allCases.map(\.rawValue)
@@ -39,16 +41,20 @@ private struct PolicyMaker {
             let challenge = effect == "skip" ? "up_to: \(kinds[kinds.count - 1])" : "challenge: \(pick(kinds))"
             let mode = pick(["", "", "", ", mode: shadow", ", mode: disabled"])
             let missing = pick(["", "", ", when_missing: match"])
-            text += "- {id: r\(number), effect: \(effect), events: \(events()), \(challenge), reason: R\(number % 7)\(mode)\(missing), "
+            text +=
+                "- {id: r\(number), effect: \(effect), events: \(events()), \(challenge), reason: R\(number % 7)\(mode)\(missing), "
             text += "condition: '\(condition()) || account.managed'}\n"
         }
         // Something for every skip to waive.
-        text += "- {id: base, effect: require, events: [sign_up, sign_in, upgrade, sensitive_action], challenge: \(kinds[0]), reason: BASE, "
+        text +=
+            "- {id: base, effect: require, events: [sign_up, sign_in, upgrade, sensitive_action], challenge: \(kinds[0]), reason: BASE, "
         text += "condition: account.age_hours < 5}\n"
         return text
     }
 
-    private mutating func condition() -> String { ConditionMaker.truth(&random, depth: 3).replacingOccurrences(of: "'", with: "''") }
+    private mutating func condition() -> String {
+        ConditionMaker.truth(&random, depth: 3).replacingOccurrences(of: "'", with: "''")
+    }
 }
 
 @Suite(.timeLimit(.minutes(15))) struct RandomPolicyTests {
@@ -127,21 +133,31 @@ private struct PolicyMaker {
     private static let harmful: [(name: String, text: String)] = {
         func repeated(_ text: String, _ count: Int) -> String { String(repeating: text, count: count) }
         var bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
-        for (name, before) in zip("bcdefghij", "abcdefghi") { bomb += "\(name): &\(name) [\(repeated("*\(before), ", 8))*\(before)]\n" }
+        for (name, before) in zip("bcdefghij", "abcdefghi") {
+            bomb += "\(name): &\(name) [\(repeated("*\(before), ", 8))*\(before)]\n"
+        }
         return [
             ("alias bomb", bomb), ("alias bomb in flow style", "{" + bomb.replacingOccurrences(of: "\n", with: ", ") + "}"),
-            ("alias as a key", "a: &a [1]\n? *a\n: 1\n"), ("merge keys", "a: &a {x: 1}\nb: {<<: *a}\n"), ("alias of itself", "a: &a [*a]\n"),
+            ("alias as a key", "a: &a [1]\n? *a\n: 1\n"), ("merge keys", "a: &a {x: 1}\nb: {<<: *a}\n"),
+            ("alias of itself", "a: &a [*a]\n"),
             ("deep flow sequences", repeated("[", 100_000)), ("deep flow mappings", repeated("{a: ", 60_000)),
-            ("deep closed sequences", repeated("[", 20_000) + repeated("]", 20_000)), ("deep block sequences", repeated("- ", 100_000) + "x"),
+            ("deep closed sequences", repeated("[", 20_000) + repeated("]", 20_000)),
+            ("deep block sequences", repeated("- ", 100_000) + "x"),
             ("deep block mappings", (0..<700).map { repeated(" ", $0) + "a:" }.joined(separator: "\n")),
-            ("wide sequence", "a: [" + repeated("x, ", 80_000) + "x]"), ("wide mapping", "{" + (0..<30_000).map { "k\($0): 1" }.joined(separator: ", ") + "}"),
+            ("wide sequence", "a: [" + repeated("x, ", 80_000) + "x]"),
+            ("wide mapping", "{" + (0..<30_000).map { "k\($0): 1" }.joined(separator: ", ") + "}"),
             ("one key many times", repeated("a: 1\n", 50_000)), ("long line", "policy: " + repeated("x", 250_000)),
-            ("too large", repeated("# comment\n", 40_000)), ("only blanks", repeated(" ", 250_000)), ("only line feeds", repeated("\n", 250_000)),
-            ("quotes without an end", "a: \"" + repeated("\\\"", 120_000)), ("escapes", "a: \"" + repeated("\\u0041", 40_000) + "\""),
-            ("many documents", repeated("---\na: 1\n", 25_000)), ("tags", repeated("!!x ", 60_000)), ("directives", repeated("%YAML 1.1\n", 20_000)),
+            ("too large", repeated("# comment\n", 40_000)), ("only blanks", repeated(" ", 250_000)),
+            ("only line feeds", repeated("\n", 250_000)),
+            ("quotes without an end", "a: \"" + repeated("\\\"", 120_000)),
+            ("escapes", "a: \"" + repeated("\\u0041", 40_000) + "\""),
+            ("many documents", repeated("---\na: 1\n", 25_000)), ("tags", repeated("!!x ", 60_000)),
+            ("directives", repeated("%YAML 1.1\n", 20_000)),
             ("block scalar", "a: |\n" + repeated(" x\n", 80_000)), ("folded scalar", "a: >\n" + repeated(" x\n\n", 60_000)),
-            ("question marks", repeated("? ", 100_000)), ("colons", repeated(": ", 100_000)), ("anchors", repeated("&a ", 80_000)),
-            ("nul", "policy: \u{0}\n"), ("byte order marks", repeated("\u{FEFF}", 50_000)), ("combining marks", "policy: a" + repeated("\u{301}", 100_000)),
+            ("question marks", repeated("? ", 100_000)), ("colons", repeated(": ", 100_000)),
+            ("anchors", repeated("&a ", 80_000)),
+            ("nul", "policy: \u{0}\n"), ("byte order marks", repeated("\u{FEFF}", 50_000)),
+            ("combining marks", "policy: a" + repeated("\u{301}", 100_000)),
         ]
     }()
 
@@ -157,8 +173,14 @@ private struct PolicyMaker {
         ("condition: ", "deep parentheses", String(repeating: "(", count: 8_000) + "true" + String(repeating: ")", count: 8_000)),
         ("condition: ", "deep negation", String(repeating: "!", count: 16_000) + "true"),
         ("condition: ", "long chain", String(repeating: "true && ", count: 2_000) + "true"),
-        ("condition: ", "nested comprehensions", String(repeating: "[1,2,3,4,5,6,7,8].all(x, ", count: 12) + "true" + String(repeating: ")", count: 12)),
-        ("condition: ", "doubling strings", "size(" + String(repeating: "(", count: 30) + "\"a\"" + String(repeating: " + \"a\")", count: 30) + ") > 0"),
+        (
+            "condition: ", "nested comprehensions",
+            String(repeating: "[1,2,3,4,5,6,7,8].all(x, ", count: 12) + "true" + String(repeating: ")", count: 12)
+        ),
+        (
+            "condition: ", "doubling strings",
+            "size(" + String(repeating: "(", count: 30) + "\"a\"" + String(repeating: " + \"a\")", count: 30) + ") > 0"
+        ),
         ("condition: ", "long text", "\"" + String(repeating: "a", count: 20_000) + "\" == \"\""),
     ])
     func harmfulConditionsAreTakenOrRefusedAndNeverHang(key: String, name: String, condition: String) throws {

@@ -23,22 +23,27 @@ import Testing
     }
 
     private static func endpoint(_ test: TestStore) throws {
-        _ = try test.store.endpoints.set(team: "juice", app: "com.juice", url: EndpointURL("https://hooks.juice.example/events"), TestStore.change)
+        _ = try test.store.endpoints.set(
+            team: "juice", app: "com.juice", url: EndpointURL("https://hooks.juice.example/events"), TestStore.change)
     }
 
-    private static func number(_ test: TestStore, _ sql: String) throws -> Int64? { try test.database.rows(sql, []).first?.optionalInteger(0) }
+    private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
+        try test.database.rows(sql, []).first?.optionalInteger(0)
+    }
 
     /// The consent is gone for mail, teams and users.
     private static func expectEnded(_ test: TestStore, _ address: RelayAddress, user: String) throws {
         let store = test.store
         #expect(
-            try store.relay.relayAddress(localPart: address.address.localPart, domain: address.address.domain, now: TestStore.now)?.hasLiveGrant == false)
+            try store.relay.relayAddress(
+                localPart: address.address.localPart, domain: address.address.domain, now: TestStore.now)?.hasLiveGrant == false)
         #expect(try store.relay.account(number: address.account.number, day: TestStore.today)?.hasLiveGrant == false)
         #expect(try store.grants.grants(account: address.account.number).isEmpty)
         #expect(try store.grants.credentialState(team: "juice", sub: address.account.sub) == .revoked)
         #expect(try store.grants.credentialState(team: "juice", sub: address.account.sub, clientID: "com.juice") == .notFound)
         #expect(try store.persons.accounts(user: user, since: 0, now: TestStore.now).flatMap(\.consents).isEmpty)
-        #expect(try store.persons.records(user: user, now: TestStore.now).filter { $0.name == "consents" }.allSatisfy(\.rows.isEmpty))
+        #expect(
+            try store.persons.records(user: user, now: TestStore.now).filter { $0.name == "consents" }.allSatisfy(\.rows.isEmpty))
     }
 
     /// One transaction with all consents took as long as they were many, and others waited.
@@ -103,7 +108,8 @@ import Testing
         }
     }
 
-    /// Of an app on its way to another team, those that have not followed are another team's: their consents end, and nobody is told.
+    /// Of an app on its way to another team, those that have not followed are another team's: their consents end, and nobody is
+    /// told.
     @Test(arguments: Engine.all) func anAppThatIsRemovedOnItsWayTakesWhatHasNotFollowed(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
@@ -127,7 +133,8 @@ import Testing
         let app = try #require(try Self.number(test, "SELECT id FROM apps WHERE client_id = 'com.juice.web'"))
         try test.database.write(.durable) { connection in
             for slice in 0..<Int64(2 * RemovalRepository.rows) {
-                try connection.run("INSERT INTO app_signups (app_id, slice, count) VALUES (?1, ?2, 1)", [.integer(app), .integer(slice)])
+                try connection.run(
+                    "INSERT INTO app_signups (app_id, slice, count) VALUES (?1, ?2, 1)", [.integer(app), .integer(slice)])
             }
         }
         try test.store.apps.remove(team: "juice", clientID: "com.juice.web", Self.later)
@@ -163,7 +170,9 @@ import Testing
         }
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
         _ = try test.store.apps.add(team: "milk", clientID: "com.milk", group: nil, TestStore.change)
-        for user in 0..<60 { _ = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.milk", userID: "u\(user)"), TestStore.change) }
+        for user in 0..<60 {
+            _ = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.milk", userID: "u\(user)"), TestStore.change)
+        }
         let team = try test.store.teams.team("juice").number
         try test.store.teams.remove("juice", Self.later)
         try test.store.teams.remove("milk", Change(actor: "uid:0", now: Self.later.now + 1))

@@ -28,12 +28,15 @@ import Testing
         /// A failure of a message with this nonce; 3 of them, half of what was forwarded, suspend.
         func fail(_ nonce: UInt8, sentDay: Int64 = TestStore.today, now: Int64 = TestStore.now) throws -> BounceRecord {
             try test.store.bounces.record(
-                BounceRepository.Failure(account: account, mark: [nonce], expiresAt: now + 1_000_000, sentDay: sentDay), days: 14, now: now
+                BounceRepository.Failure(account: account, mark: [nonce], expiresAt: now + 1_000_000, sentDay: sentDay), days: 14,
+                now: now
             ) { $0.failures >= 3 && $0.failures * 2 >= $0.forwarded }
         }
 
         var isSuspended: Bool {
-            get throws { try test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain)?.isInboxSuspended == true }
+            get throws {
+                try test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain)?.isInboxSuspended == true
+            }
         }
 
         func confirm(at now: Int64 = TestStore.now) throws -> Inbox {
@@ -93,7 +96,8 @@ import Testing
         let standing = try scene.test.store.bounces.standing(of: scene.inbox, days: 14, now: later)
         #expect([standing.failures, standing.forwarded] == [1, 0])
         #expect(try scene.test.store.counters.deleteExpired(countersBefore: TestStore.today + 1, now: 0) > 0)
-        #expect(try scene.test.store.bounces.standing(of: scene.inbox, days: 30, now: later).failures == 1, "old ones are deleted")
+        #expect(
+            try scene.test.store.bounces.standing(of: scene.inbox, days: 30, now: later).failures == 1, "old ones are deleted")
     }
 
     @Test(arguments: Engine.all) func mailGoesOnWhereAnotherInboxTakesItsPlace(_ engine: Engine) throws {

@@ -34,7 +34,8 @@ import Testing
         let buffer = CounterBuffer(store.counters)
         for account in accounts.shuffled() {
             for day in [TestStore.today, TestStore.today - 1] { buffer.count(account: account, kind: .forwarded, day: day) }
-            buffer.marks.add([[UInt8.random(in: 0...255)], [UInt8.random(in: 0...255)]], account: account, expiresAt: TestStore.now + 9)
+            buffer.marks.add(
+                [[UInt8.random(in: 0...255)], [UInt8.random(in: 0...255)]], account: account, expiresAt: TestStore.now + 9)
         }
         try buffer.flush(now: TestStore.now)
         let counted = try recorder.changes("INSERT INTO daily_counters").map { try Self.numbers($0, 2) }
@@ -48,7 +49,9 @@ import Testing
 
     private static func numbers(_ arguments: [SQLValue], _ count: Int) throws -> [Int64] {
         try arguments.prefix(count).map { value in
-            guard case .integer(let number) = value else { throw PermanentStoreError(.unexpectedData, "an argument is not a number") }
+            guard case .integer(let number) = value else {
+                throw PermanentStoreError(.unexpectedData, "an argument is not a number")
+            }
             return number
         }
     }

@@ -1,4 +1,5 @@
-// Many change different accounts of one PostgreSQL at the same time: how often one must be repeated, as it lost against another one.
+// Many change different accounts of one PostgreSQL at the same time: how often one must be repeated, as it lost against another
+// one.
 
 import Foundation
 import PosternPostgres
@@ -131,7 +132,9 @@ struct ContentionTests {
                 defer { others.signal() }
                 holds.wait()
                 let error = #expect(throws: TemporaryStoreError.self) {
-                    try database.write(.durable, timeout: .milliseconds(100)) { try $0.run("UPDATE ring SET value = 2 WHERE id = 0", []) }
+                    try database.write(.durable, timeout: .milliseconds(100)) {
+                        try $0.run("UPDATE ring SET value = 2 WHERE id = 0", [])
+                    }
                 }
                 #expect(error?.code == .busy)
             },
@@ -156,7 +159,8 @@ struct ContentionTests {
         #expect(runs == 1)
     }
 
-    /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each other.
+    /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each
+    /// other.
     @Test func changesAndDeliveriesOfDifferentAccountsSeldomMeet() throws {
         let users = Self.parameter("POSTERN_CONTENTION_USERS", 100)
         let rounds = Self.parameter("POSTERN_CONTENTION_ROUNDS", 6)
@@ -173,7 +177,8 @@ struct ContentionTests {
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         let endpoint = try store.endpoints.set(team: "juice", app: nil, url: EndpointURL("https://hooks.example/"), change)
         let addresses = try (0..<users).map { number in
-            _ = try store.users.add(id: "u\(number)", name: nil, inbox: TestStore.inbox("u\(number)@home.example"), isVerified: true, change)
+            _ = try store.users.add(
+                id: "u\(number)", name: nil, inbox: TestStore.inbox("u\(number)@home.example"), isVerified: true, change)
             return try store.addresses.issue(team: "juice", user: "u\(number)", change).address.address
         }
         try server.psql("ANALYZE")
@@ -186,11 +191,13 @@ struct ContentionTests {
             defer { group.leave() }
             do {
                 let lease = try #require(
-                    try store.leases.take(OutboxRepository.lease, seen: store.leases.state(OutboxRepository.lease), holder: "test"))
+                    try store.leases.take(
+                        OutboxRepository.lease, seen: store.leases.state(OutboxRepository.lease), holder: "test"))
                 var now = TestStore.now
                 while true {
                     let isLast = isOver.withLock { $0 }
-                    let due = try #require(try store.outbox.due(endpoint: endpoint.number, now: now, isProbe: false, limit: 256, under: lease))
+                    let due = try #require(
+                        try store.outbox.due(endpoint: endpoint.number, now: now, isProbe: false, limit: 256, under: lease))
                     #expect(try store.outbox.recordResults(due.map { DeliveryResult($0) }, under: lease, now: now))
                     _ = try store.leases.renew(lease)
                     delivered.withLock { $0 += due.count }
@@ -226,7 +233,9 @@ struct ContentionTests {
             var isConflict = false
             for line in log.split(separator: "\n") {
                 if line.contains("ERROR:") { isConflict = line.contains("could not serialize") || line.contains("deadlock") }
-                if isConflict, let start = line.range(of: "STATEMENT:  ") { counts[String(line[start.upperBound...].prefix(90)), default: 0] += 1 }
+                if isConflict, let start = line.range(of: "STATEMENT:  ") {
+                    counts[String(line[start.upperBound...].prefix(90)), default: 0] += 1
+                }
             }
             for (statement, count) in counts.sorted(by: { $0.value > $1.value }).prefix(12) { print("  \(count) \(statement)") }
         }

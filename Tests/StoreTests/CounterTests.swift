@@ -157,7 +157,8 @@ import Testing
         let (held, go, over) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         Thread.detachNewThread {
             _ = try? test.database.write(.relaxed) { connection in
-                try connection.run("INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, 3, 1, 0)", [.integer(account)])
+                try connection.run(
+                    "INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, 3, 1, 0)", [.integer(account)])
                 held.signal()
                 go.wait()
             }
@@ -228,7 +229,8 @@ import Testing
             try test.store.counters.marked(account: account, purpose: MarkBuffer.purpose, marks: [[1], [2], [3]], now: now)
         }
         buffer.marks.add([[1], [2]], account: account, expiresAt: 100)
-        #expect(buffer.marks.held([[1], [3]], account: account) == [[1]] && buffer.marks.held([[1]], account: account + 1).isEmpty)
+        #expect(
+            buffer.marks.held([[1], [3]], account: account) == [[1]] && buffer.marks.held([[1]], account: account + 1).isEmpty)
         #expect(try stored(now: 0).isEmpty)
         try test.database.write(.durable) { try $0.runScript("ALTER TABLE once_marks RENAME TO away") }
         #expect(throws: PermanentStoreError.self) { try buffer.flush() }
@@ -250,7 +252,8 @@ import Testing
         let counters = test.store.counters
         #expect(try counters.inboxesWritten(since: 0).isEmpty)
         try counters.add([
-            DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2), DailyCounter(accountNumber: account, day: 8, kind: .inboxWritten, count: 3),
+            DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2),
+            DailyCounter(accountNumber: account, day: 8, kind: .inboxWritten, count: 3),
             DailyCounter(accountNumber: account, day: 8, kind: .forwarded, count: 9),
         ])
         let found = try counters.inboxesWritten(since: 8)
@@ -287,8 +290,11 @@ import Testing
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
-        try test.database.write(.durable) { try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = ?1", [.integer(account)]) }
-        try test.store.counters.add([DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2)], now: 7 * 86_400)
+        try test.database.write(.durable) {
+            try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = ?1", [.integer(account)])
+        }
+        try test.store.counters.add(
+            [DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2)], now: 7 * 86_400)
         #expect(try test.store.counters.count(account: account, kind: .inboxWritten, day: 7) == 2)
         #expect(try test.store.counters.inboxesWritten(since: 0).isEmpty)
         #expect(try test.store.counters.messagesWithInboxes(since: 0).isEmpty)
@@ -313,7 +319,8 @@ import Testing
         #expect(try counters.reserve(30, account: account, kind: .textAddresses, day: 8, limit: 30))
     }
 
-    /// What a fan-out notes of its copies: before the first one goes, and of each once it is in custody. It was tried on SQLite alone.
+    /// What a fan-out notes of its copies: before the first one goes, and of each once it is in custody. It was tried on SQLite
+    /// alone.
     @Test(arguments: Engine.all) func copiesAreNotedBeforeAndAfterTheyGo(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let accounts = try ["u1", "u2", "u3"].map { user in
@@ -323,7 +330,9 @@ import Testing
         let end = TestStore.now + 5 * 86_400
         let other = Store(database: try engine.open(test.folder.url), keys: TestStore.keys(), relayDomains: ["relay.example"])
         defer { try? other.database.close() }
-        func mark(_ account: Int64) -> (account: Int64, mark: [UInt8], expiresAt: Int64) { (account, [7, UInt8(account & 0xFF)], end) }
+        func mark(_ account: Int64) -> (account: Int64, mark: [UInt8], expiresAt: Int64) {
+            (account, [7, UInt8(account & 0xFF)], end)
+        }
         func noted(_ purpose: String, at time: Int64 = TestStore.now) throws -> [Bool] {
             // As another host, or the same one after a kill, sees it.
             try accounts.map { try other.counters.isMarked(account: $0, purpose: purpose, mark: mark($0).mark, now: time) }

@@ -13,7 +13,8 @@ import Testing
         isActive: Bool = false
     ) throws -> DKIMKey {
         try test.store.dkimKeys.add(
-            domain: domain, selector: selector, algorithm: algorithm, bits: 2048, privateKey: DKIMPrivateKey(pem: Self.pem + selector),
+            domain: domain, selector: selector, algorithm: algorithm, bits: 2048,
+            privateKey: DKIMPrivateKey(pem: Self.pem + selector),
             isActive: isActive, TestStore.change)
     }
 
@@ -124,7 +125,8 @@ import Testing
         #expect(!"\(try keys.privateKey(first))".contains("PRIVATE KEY-"))
         let files = try FileManager.default.contentsOfDirectory(at: test.folder.url, includingPropertiesForKeys: nil)
         for file in files {
-            #expect(try Data(contentsOf: file).range(of: Data("c2VjcmV0".utf8)) == nil, "the key stands in \(file.lastPathComponent)")
+            #expect(
+                try Data(contentsOf: file).range(of: Data("c2VjcmV0".utf8)) == nil, "the key stands in \(file.lastPathComponent)")
         }
         try test.database.write(.durable) { connection in
             try connection.run(

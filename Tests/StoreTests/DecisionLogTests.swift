@@ -52,7 +52,8 @@ import Testing
         let (rare, end) = try log.oldest(DecisionFilter(since: Self.now + 100, rule: "rare"), limit: 100)
         #expect(rare.map(\.record.id) == stride(from: 100, through: 1_200, by: 100).map { "rd_\($0)" })
         #expect(end == nil)
-        #expect(try log.oldest(DecisionFilter(until: Self.now + 4, reason: "ODD"), limit: 100).0.map(\.record.id) == ["rd_1", "rd_3"])
+        #expect(
+            try log.oldest(DecisionFilter(until: Self.now + 4, reason: "ODD"), limit: 100).0.map(\.record.id) == ["rd_1", "rd_3"])
         #expect(try log.count(DecisionFilter(since: Self.now + 1_000, team: "juice")) == 203)
         expectRefusal(.notFound) { _ = try log.count(DecisionFilter(team: "nobody")) }
         var deleted = 0
@@ -156,7 +157,10 @@ import Testing
         #expect(try test.report(id, .initiated, "email_code", at: Self.now + 9) == begun, "a repetition changes nothing")
         #expect(try test.history(.own(sub: test.sub("u1")))?.grant?.signUpCheck == .pending)
         let passed = try test.report(id, .passed, "email_code", at: Self.now + 20)
-        #expect(passed.checks == [CheckRecord(challenge: "email_code", initiatedAt: Self.now + 1, passedAt: Self.now + 20, failedAt: nil)])
+        #expect(
+            passed.checks == [
+                CheckRecord(challenge: "email_code", initiatedAt: Self.now + 1, passedAt: Self.now + 20, failedAt: nil)
+            ])
         #expect(try test.report(id, .passed, "email_code", at: Self.now + 90_000) == passed)
         #expect(throws: OutcomeRefusal.contradicts) { try test.report(id, .failed, "email_code", at: Self.now + 30) }
         #expect(try test.history(.own(sub: test.sub("u1")))?.grant?.signUpCheck == .passed)
@@ -181,7 +185,8 @@ import Testing
         let team = try test.app().teamNumber
         let checks = test.inner.store.checks
         #expect(try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_000).label == .fraudulent)
-        #expect(try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_001).labelledAt == Self.now + 9_000_000)
+        #expect(
+            try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_001).labelledAt == Self.now + 9_000_000)
         #expect(try checks.label(decision: id, team: team, .legitimate, now: Self.now + 9_000_002).label == .legitimate)
         #expect(throws: OutcomeRefusal.notFound) { try checks.label(decision: id, team: team + 1, .fraudulent, now: Self.now) }
     }
@@ -292,7 +297,9 @@ import Testing
             return await tasks.reduce(into: [Int: Bool]()) { $0[$1.0] = $1.1 }
         }
         #expect(results.filter { !$0.value }.keys.sorted() == [7, 57, 107, 157])
-        let written = try test.inner.database.read { try $0.row("SELECT COUNT(*) FROM settings WHERE name LIKE 'g%'", [])?.integer(0) }
+        let written = try test.inner.database.read {
+            try $0.row("SELECT COUNT(*) FROM settings WHERE name LIKE 'g%'", [])?.integer(0)
+        }
         #expect(written == 196)
         group.close()
         await #expect(throws: TemporaryStoreError.self) { _ = try await group.run { _ in 1 } }
@@ -318,7 +325,9 @@ import Testing
             return await tasks.reduce(into: [Int: Int64?]()) { $0[$1.0] = $1.1 }
         }
         #expect(results.count == 200)
-        for (number, value) in results { #expect(value == ([7, 8].contains(number % 50) ? nil : Int64(number) + 1), "\(number)") }
+        for (number, value) in results {
+            #expect(value == ([7, 8].contains(number % 50) ? nil : Int64(number) + 1), "\(number)")
+        }
         group.close()
         await #expect(throws: TemporaryStoreError.self) { _ = try await group.run { _ in 1 } }
     }

@@ -13,9 +13,10 @@ import Testing
         let test = try LifecycleTests.world(engine)
         let sub = "a234567a234567a234567a234567a234"
         let account = try test.database.write(.durable) { connection in
-            let account = try connection.row(
-                "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, ?1, ?2) RETURNING id",
-                [.text(sub), .integer(authorized)])?.integer(0) ?? 0
+            let account =
+                try connection.row(
+                    "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, ?1, ?2) RETURNING id",
+                    [.text(sub), .integer(authorized)])?.integer(0) ?? 0
             try connection.run(
                 "INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at) VALUES (1, ?1, '001.abc', ?2, ?3)",
                 [.text(issuer), .integer(account), .integer(authorized)])
@@ -55,7 +56,9 @@ import Testing
         #expect(try Self.apply(test, .emailDisabled, "e2", after: 20) == .outdated, "it was overtaken")
         #expect(try Self.forwarding(test, account) == 1)
         #expect(try Self.apply(test, .emailEnabled, "e3", after: 30) == .repeated)
-        #expect(try test.store.counters.count(account: account, kind: .forwardingToggled, day: Day.number(Self.authorized + 3600)) == 2)
+        #expect(
+            try test.store.counters.count(account: account, kind: .forwardingToggled, day: Day.number(Self.authorized + 3600))
+                == 2)
         // The other kind has its own order.
         #expect(try Self.apply(test, .consentRevoked, "c1", after: 15) == .taken)
         // No one is notified: the team heard it from the issuer, or could have.
@@ -77,7 +80,8 @@ import Testing
         let (test, _, sub) = try Self.world(engine)
         #expect(try Self.apply(test, .accountDelete, "d1", after: 60) == .taken)
         #expect(try LifecycleTests.state(test, sub) == .notFound)
-        let tombstones = try test.store.tombstones.tombstones(issuer: Self.issuer, subject: "001.abc", now: Self.authorized + 3600)
+        let tombstones = try test.store.tombstones.tombstones(
+            issuer: Self.issuer, subject: "001.abc", now: Self.authorized + 3600)
         #expect(tombstones.map(\.deletions) == [1])
         #expect(try Self.apply(test, .accountDelete, "d2", after: 61) == .unknownSubject)
         #expect(try Self.apply(test, .accountDelete, "d1", after: 60) == .repeated)

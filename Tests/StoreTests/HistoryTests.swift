@@ -29,7 +29,9 @@ import Testing
         _ = try test.inner.store.apps.add(team: "other", clientID: "com.other", group: nil, TestStore.change)
         let other = try test.app("com.other")
         let sub = try test.sub("u1")
-        #expect(try test.inner.store.history.history(team: other.teamNumber, group: other.groupNumber, subject: .own(sub: sub), now: Self.now) == nil)
+        #expect(
+            try test.inner.store.history.history(
+                team: other.teamNumber, group: other.groupNumber, subject: .own(sub: sub), now: Self.now) == nil)
         #expect(try test.history(.own(sub: "unknown")) == nil)
         #expect(try test.history(.external(issuer: "https://appleid.apple.com", subject: sub)) == nil)
     }
@@ -99,12 +101,16 @@ import Testing
         // Another spelling of the same mailbox, another user and team.
         try test.inner.user("u2", inbox: "U1+shop@home.example")
         let other = try test.sub("u2")
-        #expect(try test.history(.own(sub: other))?.inbox == .init(signUps24h: 1, isOwnSignUpCounted: false, deletions30d: 0, bounces7d: 0))
+        #expect(
+            try test.history(.own(sub: other))?.inbox
+                == .init(signUps24h: 1, isOwnSignUpCounted: false, deletions30d: 0, bounces7d: 0))
         // Without a verified token no one can be harmed.
         try test.settle(.own(sub: other), isVerified: false, isSignUp: true)
         #expect(try test.history(.own(sub: sub))?.inbox?.signUps24h == 1)
         try test.settle(.own(sub: other), isVerified: true, isSignUp: true)
-        #expect(try test.history(.own(sub: sub))?.inbox == .init(signUps24h: 2, isOwnSignUpCounted: true, deletions30d: 0, bounces7d: 0))
+        #expect(
+            try test.history(.own(sub: sub))?.inbox
+                == .init(signUps24h: 2, isOwnSignUpCounted: true, deletions30d: 0, bounces7d: 0))
         #expect(try test.history(.own(sub: sub), at: Self.now + 25 * Self.hour)?.inbox?.signUps24h == 0)
         // Removing the user does not start the count again.
         try test.inner.store.users.remove("u2", TestStore.change)

@@ -26,7 +26,8 @@ import Testing
             let isReplyOnly = number(9) == 0
             // A row that says both is refused when it is read.
             let inbox = ImportRow.Inbox(
-                address: try TestStore.inbox("\(other)@\(number(20) == 0 ? "relay" : "home").example"), isVerified: number(2) == 0,
+                address: try TestStore.inbox("\(other)@\(number(20) == 0 ? "relay" : "home").example"),
+                isVerified: number(2) == 0,
                 isDefault: !isReplyOnly && number(3) == 0, isReplyOnly: isReplyOnly)
             return ImportRow(
                 user: number(20) == 0 ? "not valid" : key, name: number(3) == 0 ? "Name \(other)" : nil,
@@ -40,7 +41,8 @@ import Testing
         // A name that ended, and a user who was there.
         let first = ImportRow(
             user: "before", name: nil,
-            inbox: ImportRow.Inbox(address: try TestStore.inbox("k7@home.example"), isVerified: true, isDefault: false, isReplyOnly: false),
+            inbox: ImportRow.Inbox(
+                address: try TestStore.inbox("k7@home.example"), isVerified: true, isDefault: false, isReplyOnly: false),
             account: ImportRow.Account(team: "juice", sub: "sub.k7", address: try AddrSpec.typed("ak7x@relay.example")))
         _ = try test.store.imports.apply([first], TestStore.change)
         let account = try #require(try test.store.accounts.accounts().first)
@@ -111,7 +113,9 @@ import Testing
         let rows = try (0..<128).map { number in
             ImportRow(
                 user: "u\(number)", name: "Name",
-                inbox: ImportRow.Inbox(address: try TestStore.inbox("u\(number)@home.example"), isVerified: true, isDefault: false, isReplyOnly: false),
+                inbox: ImportRow.Inbox(
+                    address: try TestStore.inbox("u\(number)@home.example"), isVerified: true, isDefault: false,
+                    isReplyOnly: false),
                 account: ImportRow.Account(team: "juice", app: "com.juice"))
         }
         #expect(try store.imports.apply(rows, TestStore.change).count == 128)
@@ -144,7 +148,8 @@ import Testing
                 ImportRow(
                     user: "u\(number)", name: "Name",
                     inbox: ImportRow.Inbox(
-                        address: try TestStore.inbox("u\(number)@home.example"), isVerified: true, isDefault: false, isReplyOnly: false),
+                        address: try TestStore.inbox("u\(number)@home.example"), isVerified: true, isDefault: false,
+                        isReplyOnly: false),
                     account: ImportRow.Account(team: "juice", app: "com.juice"))
             }
             for outcome in try store.imports.apply(rows, TestStore.change) {
@@ -158,7 +163,8 @@ import Testing
         if Self.count > 900 { print("\(engine): \(Self.count) rows in \(ContinuousClock.now - start)") }
         let others = try await signedUp
         for table in ["inboxes", "users"] {
-            #expect(try test.database.rows("SELECT COUNT(*) FROM \(table)", []).first?.integer(0) == Int64(Self.count + others + 1))
+            #expect(
+                try test.database.rows("SELECT COUNT(*) FROM \(table)", []).first?.integer(0) == Int64(Self.count + others + 1))
         }
         for table in ["accounts", "grants", "relay_addresses"] {
             #expect(try test.database.rows("SELECT COUNT(*) FROM \(table)", []).first?.integer(0) == Int64(Self.count + others))

@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct ImportTests {
     private func row(
-        _ user: String, inbox: String? = nil, isVerified: Bool = true, team: String? = nil, sub: String? = nil, address: String? = nil
+        _ user: String, inbox: String? = nil, isVerified: Bool = true, team: String? = nil, sub: String? = nil,
+        address: String? = nil
     ) throws -> ImportRow {
         ImportRow(
             user: user, name: nil,

@@ -131,7 +131,8 @@ import Testing
                 .map { try $0.integer(0) }
         }
         func added(_ user: String, _ text: String) throws -> Int64 {
-            try store.inboxes.add(user: user, TestStore.inbox(text), isVerified: true, isReplyOnly: false, TestStore.change).number
+            try store.inboxes.add(user: user, TestStore.inbox(text), isVerified: true, isReplyOnly: false, TestStore.change)
+                .number
         }
         #expect(try numbers(1) == [1, 2])
         #expect(try numbers(2) == [2, 3], "numbered from 1, what was inbox 2 would be 1, and what was 3 would be 2")

@@ -7,7 +7,8 @@ import Testing
 @Suite struct IssuerTests {
     private func issuer(_ name: String, iss: String, location: String = "https://issuer.example/keys") -> Issuer {
         Issuer(
-            name: name, iss: iss, source: .uri, location: location, algorithms: ["RS256", "ES256"], nonceForm: "sha256_hex", leeway: 30)
+            name: name, iss: iss, source: .uri, location: location, algorithms: ["RS256", "ES256"], nonceForm: "sha256_hex",
+            leeway: 30)
     }
 
     @Test(arguments: Engine.all) func whatWasAddedIsThere(_ engine: Engine) throws {
@@ -113,6 +114,9 @@ import Testing
         try expectChange()
         #expect(try keys.signing().published.map(\.keyID) == ["k2", "k3"])
         #expect(try keys.keys().map(\.state) == [.next, .active, .retired])
-        #expect(try test.store.audit.entries().prefix(3).map(\.action) == ["signing-key.retire", "signing-key.rotate", "signing-key.install"])
+        #expect(
+            try test.store.audit.entries().prefix(3).map(\.action) == [
+                "signing-key.retire", "signing-key.rotate", "signing-key.install",
+            ])
     }
 }

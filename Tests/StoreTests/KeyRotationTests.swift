@@ -28,12 +28,15 @@ import Testing
 
     private static func fill(_ test: TestStore) throws {
         for number in 1...8 { try test.user("u\(number)", name: "Name \(number)") }
-        _ = try test.store.inboxes.add(user: "u1", TestStore.inbox("other@home.example"), isVerified: false, isReplyOnly: true, TestStore.change)
+        _ = try test.store.inboxes.add(
+            user: "u1", TestStore.inbox("other@home.example"), isVerified: false, isReplyOnly: true, TestStore.change)
         let account = try test.address("u1").account.number
         try test.store.tokens.insert(
-            "tok", purpose: .reverse, account: account, address: AddrSpec(localPart: "A B", domain: "c.example"), expiresAt: nil, now: 1)
+            "tok", purpose: .reverse, account: account, address: AddrSpec(localPart: "A B", domain: "c.example"), expiresAt: nil,
+            now: 1)
         _ = try test.store.dkimKeys.add(
-            domain: "relay.example", selector: "s1", algorithm: .rsa, bits: 2048, privateKey: DKIMPrivateKey(pem: "-----PEM-----"),
+            domain: "relay.example", selector: "s1", algorithm: .rsa, bits: 2048,
+            privateKey: DKIMPrivateKey(pem: "-----PEM-----"),
             isActive: true, TestStore.change)
     }
 
@@ -41,8 +44,10 @@ import Testing
         let test = try TestStore(engine)
         let store = test.store
         try Self.fill(test)
-        let velocity = try test.database.read { try $0.rows("SELECT velocity_index, tombstone_index FROM inboxes ORDER BY id", []) }
-            .map { [try $0.blob(0), try $0.blob(1)] }
+        let velocity = try test.database.read {
+            try $0.rows("SELECT velocity_index, tombstone_index FROM inboxes ORDER BY id", [])
+        }
+        .map { [try $0.blob(0), try $0.blob(1)] }
         func check() throws {
             for number in 1...8 {
                 #expect(try store.users.user("u\(number)").name == "Name \(number)")
@@ -62,10 +67,12 @@ import Testing
         try check()
         // No one gets an inbox twice for being looked for with another key.
         expectRefusal(.exists) {
-            _ = try store.inboxes.add(user: "u8", TestStore.inbox("u8@home.example"), isVerified: false, isReplyOnly: false, TestStore.change)
+            _ = try store.inboxes.add(
+                user: "u8", TestStore.inbox("u8@home.example"), isVerified: false, isReplyOnly: false, TestStore.change)
         }
         expectRefusal(.exists) {
-            _ = try store.inboxes.add(user: "u1", TestStore.inbox("u7@home.example"), isVerified: true, isReplyOnly: false, TestStore.change)
+            _ = try store.inboxes.add(
+                user: "u1", TestStore.inbox("u7@home.example"), isVerified: true, isReplyOnly: false, TestStore.change)
         }
         try test.user("u9")
         #expect(try Self.pass(store) > 0)
@@ -101,10 +108,12 @@ import Testing
         let test = try TestStore(engine)
         let stale = Store(database: test.database, keys: TestStore.keys(), relayDomains: ["relay.example"])
         test.store.keys.exchange(try Self.rotated(TestStore.keys()))
-        _ = try stale.users.add(id: "before", name: nil, inbox: TestStore.inbox("before@home.example"), isVerified: true, TestStore.change)
+        _ = try stale.users.add(
+            id: "before", name: nil, inbox: TestStore.inbox("before@home.example"), isVerified: true, TestStore.change)
         try test.store.keyRotation.demandActiveKeys(TestStore.change)
         let error = #expect(throws: TemporaryStoreError.self) {
-            _ = try stale.users.add(id: "after", name: nil, inbox: TestStore.inbox("after@home.example"), isVerified: true, TestStore.change)
+            _ = try stale.users.add(
+                id: "after", name: nil, inbox: TestStore.inbox("after@home.example"), isVerified: true, TestStore.change)
         }
         #expect(error?.code == .staleKeys)
         try test.user("after")

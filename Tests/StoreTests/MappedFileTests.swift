@@ -12,8 +12,8 @@ import Testing
         try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n").count { $0.hasSuffix(" " + path) }
     }
 
-    /// Whether this process has locked a part of the file. Asked through an open file description of its own (F_OFD_GETLK, fcntl(2)), which
-    /// sees the process's locks as those of someone else.
+    /// Whether this process has locked a part of the file. Asked through an open file description of its own (F_OFD_GETLK,
+    /// fcntl(2)), which sees the process's locks as those of someone else.
     private func isLocked(_ descriptor: Int32) throws -> Bool {
         var lock = flock()
         lock.l_type = Int16(F_WRLCK)
@@ -22,7 +22,9 @@ import Testing
         return lock.l_type != Int16(F_UNLCK)
     }
 
-    private func path(_ test: TestStore) -> String { test.folder.url.appendingPathComponent("postern.db").resolvingSymlinksInPath().path }
+    private func path(_ test: TestStore) -> String {
+        test.folder.url.appendingPathComponent("postern.db").resolvingSymlinksInPath().path
+    }
 
     /// Rows of 1,000 octets each, in their own table.
     private func fill(_ database: any PosternStore.Database, from first: Int, to last: Int) throws {
@@ -97,8 +99,8 @@ import Testing
         try other.close()
     }
 
-    /// Closing any descriptor of a file ends all POSIX locks of the process on it. Without them another process, the last one out, removes
-    /// the log that this one writes.
+    /// Closing any descriptor of a file ends all POSIX locks of the process on it. Without them another process, the last one
+    /// out, removes the log that this one writes.
     @Test func closingOneDatabaseKeepsTheLocksOfAnotherOnTheSameFile() throws {
         let test = try TestStore(.sqlite)
         let path = path(test)

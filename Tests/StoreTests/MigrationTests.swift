@@ -71,7 +71,8 @@ import Testing
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)
         defer { try? database.close() }
-        let broken = Migration(version: Self.nextVersion, name: "broken", sql: "CREATE TABLE half (id {id}); CREATE TABLE half (id {id})")
+        let broken = Migration(
+            version: Self.nextVersion, name: "broken", sql: "CREATE TABLE half (id {id}); CREATE TABLE half (id {id})")
         #expect(throws: PermanentStoreError.self) {
             try Migrator(migrations: Migration.all + [broken]).migrate(database, now: 1)
         }

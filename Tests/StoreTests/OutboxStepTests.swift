@@ -54,7 +54,8 @@ import Testing
         let lease = try test.deliveryLease()
         func due(limit: Int, window: Int, isProbe: Bool = false) throws -> [Int64] {
             try #require(
-                try test.store.outbox.due(endpoint: endpoint, now: TestStore.now, isProbe: isProbe, limit: limit, window: window, under: lease)
+                try test.store.outbox.due(
+                    endpoint: endpoint, now: TestStore.now, isProbe: isProbe, limit: limit, window: window, under: lease)
             ).map(\.accountNumber)
         }
         #expect(try due(limit: 10, window: 100) == [5, 7, 3, 9])
@@ -79,7 +80,8 @@ import Testing
             reason: "500", isEndpoints: false, endpointFailures: 0, retryEventAt: TestStore.now + 5, retryEndpointAt: 0)
         #expect(try test.store.outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: TestStore.now))
         func due(_ now: Int64) throws -> [Int64]? {
-            try test.store.outbox.due(endpoint: endpoint, now: now, isProbe: false, limit: 10, window: 8, under: lease)?.map(\.accountNumber)
+            try test.store.outbox.due(endpoint: endpoint, now: now, isProbe: false, limit: 10, window: 8, under: lease)?.map(
+                \.accountNumber)
         }
         #expect(try due(TestStore.now + 4) == [5])
         #expect(try due(TestStore.now + 5) == [5, 7])
@@ -91,7 +93,9 @@ import Testing
         #expect(try test.store.outbox.backlog() == OutboxRepository.Backlog(events: 0, oldest: nil, isWhole: true))
         try Self.post(test, accounts: 1...30)
         #expect(try test.store.outbox.backlog() == OutboxRepository.Backlog(events: 30, oldest: TestStore.now, isWhole: true))
-        #expect(try test.store.outbox.backlog(limit: 20) == OutboxRepository.Backlog(events: 20, oldest: TestStore.now, isWhole: false))
+        #expect(
+            try test.store.outbox.backlog(limit: 20)
+                == OutboxRepository.Backlog(events: 20, oldest: TestStore.now, isWhole: false))
     }
 
     /// Both were the lock of one name once.

@@ -89,7 +89,8 @@ import Testing
         #expect(endpoints.reduce(0) { $0 + $1.pending } == way.events.count)
     }
 
-    /// A host whose clock is ahead wrote first: what its neighbour wrote afterwards was older for the receiver, and dropped permanently.
+    /// A host whose clock is ahead wrote first: what its neighbour wrote afterwards was older for the receiver, and dropped
+    /// permanently.
     @Test(arguments: Engine.all) func aChangeIsLaterThanTheOneBeforeWhateverTheClocksSay(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
@@ -100,7 +101,9 @@ import Testing
         try test.store.addresses.setForwarding(address, on: false, ahead)
         try test.store.addresses.setForwarding(address, on: true, Self.change)
         try test.store.accounts.delete(account: account.account.number, Self.change)
-        let times = Dictionary(grouping: try test.store.outbox.events().reversed(), by: \.audience).mapValues { $0.map(\.eventTime) }
+        let times = Dictionary(grouping: try test.store.outbox.events().reversed(), by: \.audience).mapValues {
+            $0.map(\.eventTime)
+        }
         let start = (TestStore.now + 20) * 1000
         // The same change has one time for all endpoints.
         #expect(times == ["com.juice": [start, start + 1, start + 2], "com.press": [start, start + 1, start + 2]])
@@ -164,9 +167,11 @@ import Testing
         }
         let all = try outbox.events().reversed().map(\.number)
         #expect(try due(Self.change.now) == [all[0], all[3]])
-        let first = try #require(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: lease)?.first)
+        let first = try #require(
+            try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: lease)?.first)
         let failure = DeliveryFailure(
-            reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
+            reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5,
+            retryEndpointAt: Self.change.now + 5)
         #expect(try outbox.recordResults([DeliveryResult(first, failure: failure)], under: lease, now: Self.change.now))
         // The first one holds back what follows it, and no one else.
         #expect(try due(Self.change.now) == [all[3]])
@@ -207,17 +212,20 @@ import Testing
         let (outbox, leases) = (test.store.outbox, test.store.leases)
         let endpoint = try #require(try outbox.waitingEndpoints().first).number
         let former = try test.deliveryLease()
-        let event = try #require(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former)?.first)
+        let event = try #require(
+            try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former)?.first)
         let seen = try leases.state(OutboxRepository.lease)
         #expect(try leases.renew(former))
         // The holder works: what was seen is no longer so.
         #expect(try leases.take(OutboxRepository.lease, seen: seen, holder: "b") == nil)
-        let successor = try #require(try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "b"))
+        let successor = try #require(
+            try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "b"))
         #expect(successor.fence > former.fence)
         #expect(try !leases.renew(former))
         #expect(try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former) == nil)
         let failure = DeliveryFailure(
-            reason: "late", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5, retryEndpointAt: Self.change.now + 5)
+            reason: "late", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5,
+            retryEndpointAt: Self.change.now + 5)
         for result in [DeliveryResult(event), DeliveryResult(event, failure: failure)] {
             #expect(try !outbox.recordResults([result], under: former, now: Self.change.now))
         }

@@ -91,7 +91,10 @@ import Testing
         try policies.bind(.team("juice"), to: "own", TestStore.change)
         try policies.bind(.app("com.example.juice"), to: "own", TestStore.change)
         try policies.bind(.app("com.example.juice"), to: "a", TestStore.change)
-        #expect(try policies.arrangement().bindings.map { "\($0.target) \($0.name)" } == ["team juice own", "app com.example.juice a"])
+        #expect(
+            try policies.arrangement().bindings.map { "\($0.target) \($0.name)" } == [
+                "team juice own", "app com.example.juice a",
+            ])
         try policies.unbind(.team("juice"), TestStore.change)
         expectRefusal(.notFound) { try policies.unbind(.team("juice"), TestStore.change) }
         try test.store.apps.remove(team: "juice", clientID: "com.example.juice", TestStore.change)
@@ -122,7 +125,8 @@ import Testing
         #expect(changes[3].hash == policy("a", "1").hash && changes[3].hashBefore == policy("a", "2").hash)
         #expect(try policies.earlier("a") == [policy("a", "2").hash, policy("a", "1").hash])
         let audit = try test.store.audit.entries().map(\.action).filter { $0.hasPrefix("policy.") }
-        #expect(audit == ["policy.refuse", "policy.unbind", "policy.bind", "policy.rollback", "policy.activate", "policy.activate"])
+        #expect(
+            audit == ["policy.refuse", "policy.unbind", "policy.bind", "policy.rollback", "policy.activate", "policy.activate"])
     }
 
     @Test(arguments: Engine.all) func aPolicyIsNamedByNameOrBeginningOfItsHash(_ engine: Engine) throws {
@@ -162,7 +166,8 @@ import Testing
         defer { withExtendedLifetime(test) {} }
         let state = PolicyHostState(host: "mx1", name: "a", wanted: "h1", serving: "h0", reason: "does not load", at: 5)
         try policies.report(host: "mx1", [state])
-        try policies.report(host: "mx2", [PolicyHostState(host: "mx2", name: "a", wanted: "h1", serving: "h1", reason: nil, at: 6)])
+        try policies.report(
+            host: "mx2", [PolicyHostState(host: "mx2", name: "a", wanted: "h1", serving: "h1", reason: nil, at: 6)])
         #expect(try policies.hosts().map(\.host) == ["mx1", "mx2"])
         #expect(try policies.hosts().first == state)
         try policies.report(host: "mx1", [])
@@ -175,7 +180,8 @@ import Testing
         for version in ["1", "2", "3", "4"] { _ = try policies.activate(policy("a", version), TestStore.change) }
         // 4 is active, 3 is where a rollback goes; a decision refers to 2.
         let record = DecisionRecord(
-            id: "rd_1", teamNumber: 1, clientID: "c", claimedEvent: "sign_in", event: "sign_in", decision: "allow", policyName: "a",
+            id: "rd_1", teamNumber: 1, clientID: "c", claimedEvent: "sign_in", event: "sign_in", decision: "allow",
+            policyName: "a",
             policyVersion: "2", policyHash: policy("a", "2").hash, credentialState: "authorized", evaluatedAt: 1, expiresAt: 2)
         try test.store.decisions.insert([record])
         #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now) == 0, "they are young")
@@ -183,7 +189,11 @@ import Testing
         #expect(try policies.policies().map(\.version).sorted() == ["2", "3", "4"])
         _ = try test.store.decisions.deleteExpired(before: 10)
         try policies.report(
-            host: "mx1", [PolicyHostState(host: "mx1", name: "a", wanted: "w", serving: policy("a", "2").hash, reason: "r", at: TestStore.now + 5)])
+            host: "mx1",
+            [
+                PolicyHostState(
+                    host: "mx1", name: "a", wanted: "w", serving: policy("a", "2").hash, reason: "r", at: TestStore.now + 5)
+            ])
         #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now + 1) == 0, "a host decides by it")
         try policies.report(host: "mx1", [])
         #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now + 1) == 1)

@@ -8,7 +8,9 @@ import Testing
     private static let now = TestStore.now
     private static let limits = NoticeLimits(perInbox: 20, perUser: 20)
 
-    private func link(_ test: TestStore, _ inbox: String = "anna@home.example", browser: String = "b1", at now: Int64 = now) throws -> PageLink? {
+    private func link(
+        _ test: TestStore, _ inbox: String = "anna@home.example", browser: String = "b1", at now: Int64 = now
+    ) throws -> PageLink? {
         try test.store.page.signInLink(for: TestStore.inbox(inbox), browser: browser, limits: Self.limits, now: now)
     }
 
@@ -119,10 +121,12 @@ import Testing
         let test = try anna(engine)
         let limits = NoticeLimits(perInbox: 2)
         for _ in 0..<2 {
-            _ = try test.store.page.signInLink(for: TestStore.inbox("anna@home.example"), browser: "b", limits: limits, now: Self.now)
+            _ = try test.store.page.signInLink(
+                for: TestStore.inbox("anna@home.example"), browser: "b", limits: limits, now: Self.now)
         }
         expectRefusal(.limit) {
-            _ = try test.store.page.signInLink(for: TestStore.inbox("anna@home.example"), browser: "b", limits: limits, now: Self.now)
+            _ = try test.store.page.signInLink(
+                for: TestStore.inbox("anna@home.example"), browser: "b", limits: limits, now: Self.now)
         }
     }
 }

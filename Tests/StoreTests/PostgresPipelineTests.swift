@@ -24,12 +24,15 @@ struct PostgresPipelineTests {
         }
 
         /// Seen from outside.
-        func count() throws -> String { try server.psql("SELECT COUNT(*) FROM \"\(schema)\".teams").trimmingCharacters(in: .whitespacesAndNewlines) }
+        func count() throws -> String {
+            try server.psql("SELECT COUNT(*) FROM \"\(schema)\".teams").trimmingCharacters(in: .whitespacesAndNewlines)
+        }
         func psqlAdd(_ name: String) throws {
             try server.psql("INSERT INTO \"\(schema)\".teams (handle, name, created_at) VALUES ('\(name)', 'x', 1)")
         }
         func state(_ backend: Int64) throws -> String {
-            try server.psql("SELECT state FROM pg_stat_activity WHERE pid = \(backend)").trimmingCharacters(in: .whitespacesAndNewlines)
+            try server.psql("SELECT state FROM pg_stat_activity WHERE pid = \(backend)").trimmingCharacters(
+                in: .whitespacesAndNewlines)
         }
         func cut(_ backend: Int64) throws { try server.psql("SELECT pg_terminate_backend(\(backend), 60000)") }
     }
@@ -122,7 +125,8 @@ struct PostgresPipelineTests {
         #expect(try world.count() == "1")
     }
 
-    @Test("A connection that is cut between two statements, or before COMMIT, leaves nothing; the next transaction has another one")
+    @Test(
+        "A connection that is cut between two statements, or before COMMIT, leaves nothing; the next transaction has another one")
     func cut() throws {
         let world = try Fixture()
         defer { try? world.database.close() }

@@ -10,7 +10,9 @@ import Testing
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresPoolTests {
     /// A server that takes `limit` connections of a user without rights, and a database of that user's. Superusers still get in.
-    private func withServer(limit: Int, connections: Int, _ body: (PostgresServer, () throws -> PostgresDatabase) throws -> Void) throws {
+    private func withServer(
+        limit: Int, connections: Int, _ body: (PostgresServer, () throws -> PostgresDatabase) throws -> Void
+    ) throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         try server.psql("CREATE USER relay CONNECTION LIMIT \(limit); CREATE TABLE t (n BIGINT); GRANT ALL ON t TO relay")
         try body(server) {

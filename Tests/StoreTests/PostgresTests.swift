@@ -14,7 +14,8 @@ struct PostgresTests {
 
     private static func add(_ number: Int64, _ database: any Database) throws {
         try database.write(.durable) {
-            try $0.run("INSERT INTO teams (handle, name, created_at) VALUES (?1, ?1, ?2)", [.text("t\(number)"), .integer(number)])
+            try $0.run(
+                "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?1, ?2)", [.text("t\(number)"), .integer(number)])
         }
     }
 
@@ -109,7 +110,8 @@ struct PostgresTests {
         let certificates = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("EventTests/Certificates").path
         let server = try PostgresServer(
-            binaries: try #require(PostgresServer.installed), tls: ("\(certificates)/receiver.pem", "\(certificates)/receiver-key.pem"))
+            binaries: try #require(PostgresServer.installed),
+            tls: ("\(certificates)/receiver.pem", "\(certificates)/receiver-key.pem"))
         let place = "postgresql://postern@127.0.0.1:\(try #require(server.port))/postgres"
         let database = try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/authority.pem")
         defer { try? database.close() }
@@ -125,9 +127,11 @@ struct PostgresTests {
         let secret = "Sup3rS3cret"
         for url in [
             "postgresql://postern:\(secret)@127.0.0.1:1/postgres", "postgresql://postern:\(secret)@no-such-host.invalid/postgres",
-            "postgresql://postern:\(secret)@\(server.host)/no_such_database", "postgresql://nobody:\(secret)@\(server.host)/postgres",
+            "postgresql://postern:\(secret)@\(server.host)/no_such_database",
+            "postgresql://nobody:\(secret)@\(server.host)/postgres",
             "postgresql://postern:a@\(secret)@127.0.0.1/postgres", "postgresql://postern:a/\(secret)@127.0.0.1/postgres",
-            "postgresql://postern@127.0.0.1:\(secret)/postgres?password=\(secret)", "postgresql://postern@\(server.host)/x?sslmode=\(secret)&password=\(secret)",
+            "postgresql://postern@127.0.0.1:\(secret)/postgres?password=\(secret)",
+            "postgresql://postern@\(server.host)/x?sslmode=\(secret)&password=\(secret)",
             "postgresql://postern:%zz\(secret)@127.0.0.1/postgres",
         ] {
             do {

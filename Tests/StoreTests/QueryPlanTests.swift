@@ -23,7 +23,8 @@ import Testing
         _ = try store.counters.automaticReplyReserve(account: account, correspondentKey: [1], day: 1)
         _ = try store.counters.deleteExpired(countersBefore: 1, now: 1)
         _ = try store.bounces.record(
-            BounceRepository.Failure(account: account, mark: [1], expiresAt: 2, sentDay: 1_000_000), days: 1, now: 1) { _ in true }
+            BounceRepository.Failure(account: account, mark: [1], expiresAt: 2, sentDay: 1_000_000), days: 1, now: 1
+        ) { _ in true }
         let correspondent = AddrSpec(localPart: "a", domain: "b.example")
         for _ in 0..<2 {
             try store.tokens.insert("t", purpose: .reverse, account: account, address: correspondent, expiresAt: nil, now: 1)
@@ -56,7 +57,9 @@ import Testing
         #expect(recorder.statements.count == 1)
         let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0.text(3) }
         // Teams and their sources are few, and of transfers and counters there are none for most.
-        let large = plan.filter { step in !["t", "s", "m", "n"].contains { step.hasPrefix("SEARCH \($0) ") } && step.hasPrefix("SEARCH") }
+        let large = plan.filter { step in
+            !["t", "s", "m", "n"].contains { step.hasPrefix("SEARCH \($0) ") } && step.hasPrefix("SEARCH")
+        }
         #expect(
             large == [
                 "SEARCH r USING PRIMARY KEY (local_part=? AND domain=?)", "SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",

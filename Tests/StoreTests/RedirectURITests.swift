@@ -13,9 +13,11 @@ import Testing
     @Test(arguments: [
         "", "juice.example", "/cb", "http://juice.example/cb", "http://localhost.evil.example/", "http://127.0.0.1@evil.example/",
         "http://127.0.0.1.evil.example/", "http://[::1].evil.example/", "http://[::1]x:80/", "http://localhost:80.evil.example/",
-        "http://localhost:99999/", "http://[::1]:a/", "https://user@juice.example/", "https://juice.example/#x", "https://*.juice.example/",
+        "http://localhost:99999/", "http://[::1]:a/", "https://user@juice.example/", "https://juice.example/#x",
+        "https://*.juice.example/",
         "https:/juice.example", "https://", "https:///cb", "javascript:alert(1)", "data:text/html,x", "myapp://cb",
-        "https://juice.example/a b", "https://juice.example/ü", "https://juice.example\\@evil.example/", "http://[::1", "1com.example:/x",
+        "https://juice.example/a b", "https://juice.example/ü", "https://juice.example\\@evil.example/", "http://[::1",
+        "1com.example:/x",
         "https://juice.example/" + String(repeating: "a", count: 2_000), "com.example:",
     ]) func refuses(_ uri: String) { expectRefusal(.invalid) { _ = try RedirectURI.checked(uri) } }
 
@@ -27,20 +29,30 @@ import Testing
         #expect(try !clients.addRedirect(team: "juice", clientID: "a.b", uri: "https://b.example/", TestStore.change))
         #expect(try clients.redirects(team: "juice") == ["a.b": ["https://a.example/", "https://b.example/"]])
         try clients.removeRedirect(team: "juice", clientID: "a.b", uri: "https://a.example/", TestStore.change)
-        expectRefusal(.notFound) { try clients.removeRedirect(team: "juice", clientID: "a.b", uri: "https://a.example/", TestStore.change) }
-        expectRefusal(.notFound) { _ = try clients.addRedirect(team: "juice", clientID: "x", uri: "https://b.example/", TestStore.change) }
+        expectRefusal(.notFound) {
+            try clients.removeRedirect(team: "juice", clientID: "a.b", uri: "https://a.example/", TestStore.change)
+        }
+        expectRefusal(.notFound) {
+            _ = try clients.addRedirect(team: "juice", clientID: "x", uri: "https://b.example/", TestStore.change)
+        }
         for number in 1..<ClientRepository.maximumRedirects {
             _ = try clients.addRedirect(team: "juice", clientID: "a.b", uri: "https://b.example/\(number)", TestStore.change)
         }
-        expectRefusal(.limit) { _ = try clients.addRedirect(team: "juice", clientID: "a.b", uri: "https://c.example/", TestStore.change) }
+        expectRefusal(.limit) {
+            _ = try clients.addRedirect(team: "juice", clientID: "a.b", uri: "https://c.example/", TestStore.change)
+        }
         // An app whose redirect URI is refused is not added.
-        expectRefusal(.invalid) { _ = try apps.add(team: "juice", clientID: "c.d", group: nil, redirectURIs: ["x"], TestStore.change) }
+        expectRefusal(.invalid) {
+            _ = try apps.add(team: "juice", clientID: "c.d", group: nil, redirectURIs: ["x"], TestStore.change)
+        }
         #expect(try apps.apps(team: "juice").map(\.clientID) == ["a.b"])
     }
 }
 
 @Suite struct NameTests {
-    @Test(arguments: ["\u{202E}", "\u{200B}", "\u{2066}", "\u{FEFF}", "\u{7}", "\u{85}", "\u{2028}", "\u{AD}", "\u{E0041}", "\u{200E}", "\n"])
+    @Test(arguments: [
+        "\u{202E}", "\u{200B}", "\u{2066}", "\u{FEFF}", "\u{7}", "\u{85}", "\u{2028}", "\u{AD}", "\u{E0041}", "\u{200E}", "\n",
+    ])
     func aNameHoldsNothingThatIsNotSeen(_ character: String) throws {
         let test = try TestStore(.sqlite)
         let name = "Good\(character)dooG"

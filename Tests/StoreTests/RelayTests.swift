@@ -101,7 +101,8 @@ import Testing
         let juice = try test.store.teams.team("juice")
         let sources = test.store.sources
         for (team, text) in [
-            ("juice", "juice.example"), ("milk", "mail.juice.example"), ("milk", "one@gmail.com"), ("milk", "bücher.example"), ("milk", "\"Quoted Name\"@gmail.com"),
+            ("juice", "juice.example"), ("milk", "mail.juice.example"), ("milk", "one@gmail.com"), ("milk", "bücher.example"),
+            ("milk", "\"Quoted Name\"@gmail.com"),
         ] {
             try sources.add(team: team, sources.checked(text, envelopeDomain: nil, now: TestStore.now), TestStore.change)
         }

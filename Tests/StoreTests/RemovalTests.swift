@@ -15,7 +15,8 @@ import Testing
     }
 
     private static let tables = [
-        "accounts", "relay_addresses", "grants", "apps", "app_groups", "stored_tokens", "once_marks", "daily_counters", "decisions", "rejections",
+        "accounts", "relay_addresses", "grants", "apps", "app_groups", "stored_tokens", "once_marks", "daily_counters",
+        "decisions", "rejections",
         "outbound_sources", "api_keys",
     ]
 
@@ -23,7 +24,8 @@ import Testing
     private static func team(_ engine: Engine, users: Int, marks: Int = 3) throws -> (TestStore, [RelayAddress]) {
         let test = try TestStore(engine)
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
-        _ = try test.store.endpoints.set(team: "juice", app: "com.juice", url: EndpointURL("https://hooks.juice.example/events"), TestStore.change)
+        _ = try test.store.endpoints.set(
+            team: "juice", app: "com.juice", url: EndpointURL("https://hooks.juice.example/events"), TestStore.change)
         let source = try test.store.sources.checked("juice.example", envelopeDomain: nil, now: TestStore.now)
         try test.store.sources.add(team: "juice", source, TestStore.change)
         let addresses = try (0..<users).map { number in
@@ -42,7 +44,9 @@ import Testing
     private static func expectGone(_ test: TestStore, _ address: RelayAddress, user: String) throws {
         let store = test.store
         #expect(try store.relay.account(number: address.account.number, day: TestStore.today) == nil)
-        #expect(try store.relay.relayAddress(localPart: address.address.localPart, domain: address.address.domain, now: TestStore.now) == nil)
+        #expect(
+            try store.relay.relayAddress(localPart: address.address.localPart, domain: address.address.domain, now: TestStore.now)
+                == nil)
         expectRefusal(.notFound) { _ = try store.accounts.account(sub: address.account.sub) }
         expectRefusal(.notFound) { _ = try store.accounts.account(address.account.number) }
         expectRefusal(.notFound) { _ = try store.addresses.address(address.address) }
@@ -106,7 +110,8 @@ import Testing
         #expect(back.account.number != addresses[0].account.number)
         try test.store.accounts.delete(account: back.account.number, Self.later)
         repeat { try Self.expectGone(test, addresses[0], user: "u0") } while try test.store.removals.step(now: Self.later.now)
-        #expect(try Self.rows(test, ["accounts", "once_marks", "teams"]) == ["accounts": 1, "once_marks": Int64(marks), "teams": 1])
+        #expect(
+            try Self.rows(test, ["accounts", "once_marks", "teams"]) == ["accounts": 1, "once_marks": Int64(marks), "teams": 1])
         #expect(try test.store.outbox.events().map(\.type) == [.accountDelete, .accountDelete])
         // With the user goes the other one, which is as large.
         try test.store.users.remove("u1", Self.later)

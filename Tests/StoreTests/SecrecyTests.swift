@@ -115,7 +115,9 @@ import Testing
         let text = Array(TestStore.keys().fileText.utf8)
         for _ in 0..<500 {
             var damaged = text
-            for _ in 0..<3 { damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random) }
+            for _ in 0..<3 {
+                damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
             damaged.removeLast(Int.random(in: 0..<damaged.count, using: &random))
             guard let keys = try? KeyRing(fileText: String(decoding: damaged, as: UTF8.self)) else { continue }
             for set in [keys.seal, keys.index, keys.token] {
@@ -129,7 +131,8 @@ import Testing
 
     @Test func oldVersionsKeepReading() throws {
         let secret = String(repeating: "0f", count: 32)
-        let text = TestStore.keys().fileText
+        let text =
+            TestStore.keys().fileText
             .replacing("token a active", with: "token a old") + "token b active \(secret)\n"
         let keys = try KeyRing(fileText: text)
         #expect(keys.token.active.idText == "b")
@@ -155,6 +158,8 @@ import Testing
         let mark = "mark a active \(secret)\n"
         #expect(throws: Never.self) { try KeyRing(fileText: text + mark + "index b old \(secret)\n") }
         #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + mark + "mark b old \(secret)\n") }
-        #expect(throws: KeyFileError.self) { try KeyRing(fileText: text + mark + "index b old \(secret)\nindex c old \(secret)\n") }
+        #expect(throws: KeyFileError.self) {
+            try KeyRing(fileText: text + mark + "index b old \(secret)\nindex c old \(secret)\n")
+        }
     }
 }

@@ -6,7 +6,9 @@ import Synchronization
 import Testing
 
 @Suite struct SideBySideTests {
-    private static func number(_ test: TestStore, _ sql: String) throws -> Int64? { try test.database.rows(sql, []).first?.optionalInteger(0) }
+    private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
+        try test.database.rows(sql, []).first?.optionalInteger(0)
+    }
 
     /// What is too old goes, what is not stays, and no one who writes meanwhile fails.
     @Test(arguments: Engine.all) func retentionTakesWhatIsTooOldWhileOthersWrite(_ engine: Engine) async throws {
@@ -26,12 +28,18 @@ import Testing
         let writes: @Sendable () throws -> Void = {
             defer { isOver.withLock { $0 = true } }
             for number in 0..<count {
-                let (old, new) = (try test.record("rd_old\(number)", at: cutoff - 1), try test.record("rd_new\(number)", at: cutoff))
+                let (old, new) = (
+                    try test.record("rd_old\(number)", at: cutoff - 1), try test.record("rd_new\(number)", at: cutoff)
+                )
                 try store.decisions.insert([old, new])
-                try store.counters.add([TestStore.today - 1, TestStore.today].map { day in
-                    DailyCounter(accountNumber: account, day: day - (day < TestStore.today ? Int64(number) : 0), kind: .forwarded, count: 1)
-                })
-                _ = try store.counters.once(account: account, purpose: "bounce", mark: [UInt8(number)], expiresAt: now + Int64(number % 2))
+                try store.counters.add(
+                    [TestStore.today - 1, TestStore.today].map { day in
+                        DailyCounter(
+                            accountNumber: account, day: day - (day < TestStore.today ? Int64(number) : 0), kind: .forwarded,
+                            count: 1)
+                    })
+                _ = try store.counters.once(
+                    account: account, purpose: "bounce", mark: [UInt8(number)], expiresAt: now + Int64(number % 2))
             }
         }
         try await together([deletes, deletes, writes])
@@ -58,7 +66,9 @@ import Testing
                     .own(sub: sub), isVerified: true, record: test.record("rd_\(number)_\(UInt32.random(in: 0 ... .max))"))
                 (decisionWrite.isSignUp, decisionWrite.makesPending, decisionWrite.realUserStatus) = (true, true, 1)
                 _ = try store.decisionWrites.apply(decisionWrite)
-                try store.counters.add([DailyCounter(accountNumber: accounts[number], day: TestStore.today, kind: .forwarded, count: 1)])
+                try store.counters.add([
+                    DailyCounter(accountNumber: accounts[number], day: TestStore.today, kind: .forwarded, count: 1)
+                ])
             }
         }
         let deletes: @Sendable () throws -> Void = {

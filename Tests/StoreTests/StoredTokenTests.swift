@@ -56,8 +56,10 @@ import Testing
                 group.addTask {
                     do {
                         try tokens.insert(
-                            "t\(number)", purpose: number % 2 == 0 ? .reverse : .returnPath, account: number == 41 ? account + 1 : account,
-                            address: AddrSpec(localPart: "bounce+\(number)", domain: "a.example"), expiresAt: number % 2 == 0 ? nil : 500,
+                            "t\(number)", purpose: number % 2 == 0 ? .reverse : .returnPath,
+                            account: number == 41 ? account + 1 : account,
+                            address: AddrSpec(localPart: "bounce+\(number)", domain: "a.example"),
+                            expiresAt: number % 2 == 0 ? nil : 500,
                             now: 1, in: commits)
                         return nil
                     } catch is PermanentStoreError {
@@ -133,7 +135,10 @@ import Testing
         let account = try test.address("u1").account.number
         let stored = try await withThrowingTaskGroup(of: Bool.self) { group in
             for number in 0..<20 {
-                group.addTask { try test.store.tokens.store(new((3 * number)..<(3 * number + 3)), account: account, day: 1, newPerDay: 30, now: 86_400) }
+                group.addTask {
+                    try test.store.tokens.store(
+                        new((3 * number)..<(3 * number + 3)), account: account, day: 1, newPerDay: 30, now: 86_400)
+                }
             }
             return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
@@ -159,7 +164,9 @@ import Testing
         #expect(try tokens.deleteExpired(now: 365 * day) == 0)
         #expect(try tokens.deleteExpired(now: 366 * day) == 1)
         #expect(try tokens.find("t2", purpose: .reverse, now: 366 * day) == nil)
-        for token in ["t0", "t1"] { #expect(try tokens.find(token, purpose: .reverse, now: 366 * day)?.expiresAt == 666 * day, "\(token)") }
+        for token in ["t0", "t1"] {
+            #expect(try tokens.find(token, purpose: .reverse, now: 366 * day)?.expiresAt == 666 * day, "\(token)")
+        }
         // Within a month of the last time nothing is written.
         try forward(0, on: 320)
         #expect(try tokens.find("t0", purpose: .reverse, now: 1)?.expiresAt == 666 * day)
@@ -201,9 +208,12 @@ import Testing
 extension StoredTokenRepository {
     /// One token, of any account and day.
     func insert(
-        _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64, in commits: GroupCommit? = nil
+        _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64,
+        in commits: GroupCommit? = nil
     ) throws {
-        let new = expiresAt.map { NewStoredToken(returnPath: token, address: address, expiresAt: $0) } ?? NewStoredToken(reverse: token, address: address)
+        let new =
+            expiresAt.map { NewStoredToken(returnPath: token, address: address, expiresAt: $0) }
+            ?? NewStoredToken(reverse: token, address: address)
         _ = try store([new], account: account, day: Day.number(now), newPerDay: .max, now: now, in: commits)
     }
 }

@@ -48,7 +48,9 @@ final class TestDecisions: Sendable {
             decision: id, team: try app().teamNumber, outcome: outcome, challenge: challenge, now: now)
     }
 
-    func decisionWrite(_ subject: GrantSubject?, isVerified: Bool, at now: Int64 = TestStore.now, record: DecisionRecord? = nil) throws -> DecisionWrite {
+    func decisionWrite(
+        _ subject: GrantSubject?, isVerified: Bool, at now: Int64 = TestStore.now, record: DecisionRecord? = nil
+    ) throws -> DecisionWrite {
         let app = try app()
         return DecisionWrite(
             team: app.teamNumber, group: app.groupNumber, app: app.number, subject: subject, expected: nil, nonce: nil,

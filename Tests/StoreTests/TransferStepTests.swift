@@ -36,13 +36,17 @@ import Testing
         return test
     }
 
-    private static func number(_ test: TestStore, _ sql: String) throws -> Int64? { try test.database.rows(sql, []).first?.optionalInteger(0) }
+    private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
+        try test.database.rows(sql, []).first?.optionalInteger(0)
+    }
 
     /// Everything has followed: who, with which address, and whether mail is wanted.
     private static func expectMoved(_ test: TestStore, grants: Int) throws {
         let juice = try test.store.teams.team("juice").number
         let milk = try test.store.teams.team("milk").number
-        #expect(try number(test, "SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id WHERE a.team_id = \(juice)") == 0)
+        #expect(
+            try number(test, "SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id WHERE a.team_id = \(juice)")
+                == 0)
         let moved = """
             FROM account_transfers t JOIN accounts o ON o.id = t.old_account JOIN accounts n ON n.id = t.new_account
             JOIN relay_addresses r ON r.account_id = n.id AND r.is_current = 1
@@ -53,7 +57,9 @@ import Testing
             """
         #expect(try number(test, "SELECT COUNT(*) \(moved)") == Int64(grants))
         #expect(try number(test, "SELECT COUNT(DISTINCT n.sub) \(moved)") == Int64(grants))
-        #expect(try number(test, "SELECT COUNT(*) FROM audit WHERE action = 'address.issue' AND detail LIKE 'team:milk user:b%'") == Int64(grants))
+        #expect(
+            try number(test, "SELECT COUNT(*) FROM audit WHERE action = 'address.issue' AND detail LIKE 'team:milk user:b%'")
+                == Int64(grants))
     }
 
     /// It counted all consents in a transaction that every sign-up was at odds with, and never came to its end on PostgreSQL.
@@ -70,11 +76,14 @@ import Testing
             while !isOver.withLock({ $0 }) || number == 0 {
                 number += 1
                 let user = "new-\(thread)-\(number)"
-                _ = try store.users.add(id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"), isVerified: true, Self.change)
+                _ = try store.users.add(
+                    id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"), isVerified: true, Self.change)
                 _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), Self.change)
                 signedUp.withLock { $0 += 1 }
                 // For measuring: 120 a second, by two threads, whatever the machine could do.
-                if Self.count > 700 { Thread.sleep(forTimeInterval: max(0, (begin + .seconds(Double(number) / 60) - .now) / .seconds(1))) }
+                if Self.count > 700 {
+                    Thread.sleep(forTimeInterval: max(0, (begin + .seconds(Double(number) / 60) - .now) / .seconds(1)))
+                }
             }
         }
         let moves: @Sendable () throws -> Void = {
@@ -91,7 +100,9 @@ import Testing
         // Who signed up in the middle of it has one account, with the new team.
         let milk = try store.teams.team("milk").number
         let own = try Self.number(
-            test, "SELECT COUNT(*) FROM accounts a JOIN users u ON u.id = a.user_id WHERE u.handle LIKE 'new-%' AND a.team_id = \(milk)")
+            test,
+            "SELECT COUNT(*) FROM accounts a JOIN users u ON u.id = a.user_id WHERE u.handle LIKE 'new-%' AND a.team_id = \(milk)"
+        )
         #expect(own == Int64(signedUp.withLock { $0 }))
     }
 

@@ -61,8 +61,9 @@ import Testing
         #expect(try subject("nobody") == nil)
         #expect(try subject(world.old.account.sub, target: "juice") == nil)
         // An app that stays has no part in it.
-        #expect(try world.transfers.transferSubject(
-            sub: world.old.account.sub, client: world.client("com.press"), target: "milk", Self.change) == nil)
+        #expect(
+            try world.transfers.transferSubject(
+                sub: world.old.account.sub, client: world.client("com.press"), target: "milk", Self.change) == nil)
         // Not before it is the new team's.
         #expect(try world.transfers.account(transferSubject: first, client: client, Self.change) == nil)
     }
@@ -112,14 +113,16 @@ import Testing
         let world = try Fixture(engine)
         for number in 2...6 {
             try world.test.user("u\(number)")
-            _ = try world.test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "u\(number)"), Self.change)
+            _ = try world.test.store.grants.authorize(
+                AuthorizationRequest(clientID: "com.juice", userID: "u\(number)"), Self.change)
         }
         _ = try world.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         let begun = try world.transfers.finish(app: "com.juice", limit: 1, Self.change)
         #expect(begun.state == .moving)
         #expect(begun.waiting == 5)
         expectRefusal(.unmet) { try world.transfers.cancel(app: "com.juice", Self.change) }
-        let signedIn = try world.test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "u6"), Self.change)
+        let signedIn = try world.test.store.grants.authorize(
+            AuthorizationRequest(clientID: "com.juice", userID: "u6"), Self.change)
         #expect(signedIn.kind == .again)
         #expect(signedIn.team.id == "milk")
         #expect(try world.transfers.transfers(app: "com.juice").first?.waiting == 4)

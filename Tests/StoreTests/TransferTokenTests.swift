@@ -37,14 +37,16 @@ import Testing
 
         func redeem(_ code: IssuedCode, _ app: String) throws -> IssuedTokens {
             let outcome = try test.store.provider.redeem(
-                code: code.code, client: client(app), redirectURI: redirect, challenge: nil, now: TestStore.now) { $0 }
+                code: code.code, client: client(app), redirectURI: redirect, challenge: nil, now: TestStore.now
+            ) { $0 }
             guard case .issued(let tokens) = outcome else { throw StoreRefusal(.unmet, "\(outcome)") }
             return tokens
         }
 
         func refresh(_ token: String?, _ app: String) throws -> TokenSubject {
             let outcome = try test.store.provider.refresh(
-                token: token ?? "", client: client(app), dailyLimit: 100, now: TestStore.now) { $0.subject }
+                token: token ?? "", client: client(app), dailyLimit: 100, now: TestStore.now
+            ) { $0.subject }
             guard case .issued(let subject) = outcome else { throw StoreRefusal(.unmet, "\(outcome)") }
             return subject
         }
@@ -55,7 +57,9 @@ import Testing
             _ = try test.store.transfers.finish(app: app, limit: limit, change)
         }
 
-        func account(_ team: String) throws -> Account { try #require(try test.store.accounts.accounts(team: team, user: "u1").first) }
+        func account(_ team: String) throws -> Account {
+            try #require(try test.store.accounts.accounts(team: team, user: "u1").first)
+        }
     }
 
     @Test(arguments: Engine.all) func ofTwoAppsThatMovedEachTokenCarriesItsOwnTransferSubject(_ engine: Engine) throws {
@@ -69,8 +73,11 @@ import Testing
         #expect(first != second)
         // Each is what the old team of that app gave.
         for (subject, app, other) in [(first, "com.juice", "com.cola"), (second, "com.cola", "com.juice")] {
-            #expect(try world.test.store.transfers.account(transferSubject: subject, client: world.client(app), Self.change)?.sub == juice.sub)
-            #expect(try world.test.store.transfers.account(transferSubject: subject, client: world.client(other), Self.change) == nil)
+            #expect(
+                try world.test.store.transfers.account(transferSubject: subject, client: world.client(app), Self.change)?.sub
+                    == juice.sub)
+            #expect(
+                try world.test.store.transfers.account(transferSubject: subject, client: world.client(other), Self.change) == nil)
         }
         let own = try world.code("com.milk").subject
         #expect(own.sub == juice.sub)
@@ -78,7 +85,9 @@ import Testing
         #expect(try world.code("com.cola").subject.transferSub == second)
     }
 
-    @Test(arguments: Engine.all) func aRefreshInTheMiddleOfATransferDoesNotTellTheNewTeamTheOldSubAndAddress(_ engine: Engine) throws {
+    @Test(arguments: Engine.all) func aRefreshInTheMiddleOfATransferDoesNotTellTheNewTeamTheOldSubAndAddress(
+        _ engine: Engine
+    ) throws {
         let world = try Fixture(engine)
         let first = try world.redeem(world.code("com.juice"), "com.juice")
         let old = try world.account("juice")
@@ -114,7 +123,8 @@ import Testing
         try world.test.store.addresses.setForwarding(address, on: false, Self.change)
         #expect(try world.test.store.outbox.events(team: "milk").isEmpty)
         #expect(
-            try world.test.store.provider.revoke(token: try #require(tokens.refreshToken), client: world.client("com.juice"), Self.change)
+            try world.test.store.provider.revoke(
+                token: try #require(tokens.refreshToken), client: world.client("com.juice"), Self.change)
                 == .revoked)
         let events = try world.test.store.outbox.events(team: "milk")
         #expect(events.map(\.type) == [.consentRevoked])

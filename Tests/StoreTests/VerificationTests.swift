@@ -7,7 +7,9 @@ import Testing
 @Suite struct VerificationTests {
     private static let limits = NoticeLimits(lifetime: 3600, tries: 3, perInbox: 2, perUser: 4, perInstallation: 6)
 
-    private func begin(_ test: TestStore, _ user: String = "anna", inbox: Int64 = 1, at now: Int64 = TestStore.now) throws -> PendingConfirmation {
+    private func begin(
+        _ test: TestStore, _ user: String = "anna", inbox: Int64 = 1, at now: Int64 = TestStore.now
+    ) throws -> PendingConfirmation {
         try test.store.verifications.begin(user: user, .number(inbox), limits: Self.limits, Change(actor: "uid:0", now: now))
     }
 
@@ -16,7 +18,9 @@ import Testing
             user: "anna", .number(inbox), code: code, limits: Self.limits, Change(actor: "uid:0", now: now))
     }
 
-    private func isVerified(_ test: TestStore) throws -> Bool { try test.store.inboxes.inboxes(user: "anna").first?.isVerified == true }
+    private func isVerified(_ test: TestStore) throws -> Bool {
+        try test.store.inboxes.inboxes(user: "anna").first?.isVerified == true
+    }
 
     private func unverified(_ engine: Engine) throws -> TestStore {
         let test = try TestStore(engine)
@@ -44,7 +48,8 @@ import Testing
         for left in [2, 1, 0] {
             expectRefusal(.invalid) { try confirm(test, wrong(pending.code)) }
             #expect(
-                try test.store.verifications.state(user: "anna", inbox: 1, limits: Self.limits, now: TestStore.now)?.triesLeft == left)
+                try test.store.verifications.state(user: "anna", inbox: 1, limits: Self.limits, now: TestStore.now)?.triesLeft
+                    == left)
         }
         expectRefusal(.unmet) { try confirm(test, pending.code) }
         #expect(try !isVerified(test))
@@ -62,7 +67,9 @@ import Testing
         expectRefusal(.unmet) { try confirm(test, pending.code, at: late) }
         expectRefusal(.unmet) { _ = try test.store.verifications.confirm(link: pending.linkToken, now: late) }
         let author = AddrSpec(localPart: "anna", domain: "home.example")
-        #expect(try test.store.verifications.confirm(answer: pending.number, nonce: pending.answerNonce, author: author, now: late) == nil)
+        #expect(
+            try test.store.verifications.confirm(answer: pending.number, nonce: pending.answerNonce, author: author, now: late)
+                == nil)
         #expect(try test.store.verifications.deleteExpired(now: late) == 1)
     }
 
@@ -83,7 +90,8 @@ import Testing
         let pending = try begin(test)
         func answer(_ author: String, nonce: Int64? = nil, trial: Bool = false) throws -> ConfirmedInbox? {
             try test.store.verifications.confirm(
-                answer: pending.number, nonce: nonce ?? pending.answerNonce, author: AddrSpec.typed(author), isTrial: trial, now: TestStore.now)
+                answer: pending.number, nonce: nonce ?? pending.answerNonce, author: AddrSpec.typed(author), isTrial: trial,
+                now: TestStore.now)
         }
         #expect(try answer("annab2@gmail.com") == nil)
         #expect(try answer("annab@gmail.com", nonce: pending.answerNonce ^ 1) == nil)
@@ -104,7 +112,8 @@ import Testing
         expectRefusal(.limit) { _ = try begin(test) }
         for number in 3...4 {
             _ = try test.store.inboxes.add(
-                user: "anna", TestStore.inbox("other\(number)@home.example"), isVerified: false, isReplyOnly: false, TestStore.change)
+                user: "anna", TestStore.inbox("other\(number)@home.example"), isVerified: false, isReplyOnly: false,
+                TestStore.change)
         }
         _ = try begin(test, inbox: 3)
         _ = try begin(test, inbox: 3)
@@ -160,6 +169,8 @@ import Testing
             #expect(try row.blob(0).count == 32 && row.blob(1).count == 32)
             #expect(try row.blob(1) != Array(pending.linkToken.utf8))
         }
-        for entry in try test.store.audit.entries() { #expect(!"\(entry)".contains(pending.code) && !"\(entry)".contains(pending.linkToken)) }
+        for entry in try test.store.audit.entries() {
+            #expect(!"\(entry)".contains(pending.code) && !"\(entry)".contains(pending.linkToken))
+        }
     }
 }

@@ -35,7 +35,8 @@ import Testing
                             served.withLock { $0.append(name) }
                         }
                     } catch {
-                        refused.withLock { refused in if let known = error as? TemporaryStoreError { refused.append(known.code) } }
+                        refused.withLock { refused in if let known = error as? TemporaryStoreError { refused.append(known.code) }
+                        }
                     }
                 }
                 group.leave()
@@ -62,7 +63,9 @@ import Testing
     /// 32 requests was before them: with 16 ms a commit every decision gave up, and mail was deferred.
     @Test func mailAndDecisionsComeBeforeRequests() {
         let line = Line(burst: .seconds(60))
-        for (name, isRequest) in [("request 1", true), ("decision", false), ("request 2", true), ("mail", false)] { line.add(name, isRequest: isRequest) }
+        for (name, isRequest) in [("request 1", true), ("decision", false), ("request 2", true), ("mail", false)] {
+            line.add(name, isRequest: isRequest)
+        }
         line.end()
         #expect(line.names == ["first", "decision", "mail", "request 1", "request 2"])
     }

@@ -23,7 +23,9 @@ import Testing
         let text = Hex.encode(octets)
         #expect(text.hasPrefix("000102") && text.hasSuffix("fdfeff"))
         #expect(Hex.decode(text.utf8) == octets && Hex.decode(text.uppercased().utf8) == octets)
-        #expect(octets.map { Hex.escape($0, mark: "%") }.joined().elementsEqual(octets.flatMap { "%\(Hex.encode([$0]).uppercased())".utf8 }))
+        #expect(
+            octets.map { Hex.escape($0, mark: "%") }.joined().elementsEqual(
+                octets.flatMap { "%\(Hex.encode([$0]).uppercased())".utf8 }))
     }
 
     @Test(arguments: ["0", "abc", "0g", " 00", "+1", "0x", "ａ0"])

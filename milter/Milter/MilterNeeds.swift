@@ -20,7 +20,7 @@ package struct MilterEvents: OptionSet, Sendable, Hashable {
     package static let body = MilterEvents(rawValue: 1 << 8)
 
     package static let all: MilterEvents = [
-        .connect, .helo, .mail, .recipient, .data, .unknown, .header, .endOfHeaders, .body
+        .connect, .helo, .mail, .recipient, .data, .unknown, .header, .endOfHeaders, .body,
     ]
 }
 
@@ -41,7 +41,7 @@ package struct MilterActionKinds: OptionSet, Sendable, Hashable {
     package static let deleteRecipient = MilterActionKinds(rawValue: 1 << 6)
 
     package static let all: MilterActionKinds = [
-        .addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .addRecipientWithArguments, .deleteRecipient
+        .addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .addRecipientWithArguments, .deleteRecipient,
     ]
 }
 

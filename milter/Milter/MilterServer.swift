@@ -43,8 +43,8 @@ package final class MilterServer: Sendable {
         /// Seconds without a word from the MTA, or without it taking ours, before a session is given up. Postfix sends header
         /// and body only when it has the whole message, so this has to last for a slow upload; libmilter's own default.
         package var idleTimeout: Int32
-        /// Connections that may wait to be accepted. A unix socket refuses what comes beyond at once, and Postfix defers that mail:
-        /// as many as the kernel takes (net.core.somaxconn), as hundreds may come in the same moment.
+        /// Connections that may wait to be accepted. A unix socket refuses what comes beyond at once, and Postfix defers that
+        /// mail: as many as the kernel takes (net.core.somaxconn), as hundreds may come in the same moment.
         package var backlog: Int32
         /// The users of this machine who may connect, besides root and the one that this process runs as; nil for everyone.
         package var peers: Set<uid_t>?
@@ -92,8 +92,8 @@ package final class MilterServer: Sendable {
         installation.log(.listening(configuration.socket.description))
     }
 
-    /// Sets for the whole process how memory of sessions is given back. `start` does it too; done before other threads begin, it also bounds
-    /// the heaps that each of them would get of its own.
+    /// Sets for the whole process how memory of sessions is given back. `start` does it too; done before other threads begin, it
+    /// also bounds the heaps that each of them would get of its own.
     package static func returnMemory() { postern_return_memory() }
 
     /// A user of this machine by name or number; nil where there is none.

@@ -41,7 +41,7 @@ struct Negotiation: Equatable {
         (.changeFrom, SMFIF_CHGFROM, "change the sender"),
         (.addRecipient, SMFIF_ADDRCPT, "add recipients"),
         (.addRecipientWithArguments, SMFIF_ADDRCPT_PAR, "add recipients with arguments"),
-        (.deleteRecipient, SMFIF_DELRCPT, "delete recipients")
+        (.deleteRecipient, SMFIF_DELRCPT, "delete recipients"),
     ]
 
     private static let eventFlags: [(MilterEvents, Int, Int)] = [
@@ -53,7 +53,7 @@ struct Negotiation: Equatable {
         (.unknown, SMFIP_NOUNKNOWN, SMFIP_NR_UNKN),
         (.header, SMFIP_NOHDRS, SMFIP_NR_HDR),
         (.endOfHeaders, SMFIP_NOEOH, SMFIP_NR_EOH),
-        (.body, SMFIP_NOBODY, SMFIP_NR_BODY)
+        (.body, SMFIP_NOBODY, SMFIP_NR_BODY),
     ]
 }
 

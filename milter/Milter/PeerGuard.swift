@@ -5,8 +5,8 @@ import CMilter  // Declares SOCK_RAW and SOCK_CLOEXEC in release builds, where G
 import Glibc
 import Synchronization
 
-/// Ends connections of users who may not be there: whoever plays Postfix can name any client, and reads in the answer where mail goes.
-/// Thread-safe.
+/// Ends connections of users who may not be there: whoever plays Postfix can name any client, and reads in the answer where mail
+/// goes. Thread-safe.
 final class PeerGuard: Sendable {
     private let socket: MilterSocket
     private let allowed: Set<uid_t>
@@ -19,8 +19,9 @@ final class PeerGuard: Sendable {
         self.allowed = allowed
     }
 
-    /// Ends every connection of someone else. Called in each negotiation: no one has said or heard anything before. What the kernel does
-    /// not tell (the other end of a connection from another machine or network name space) is let through, as the address is.
+    /// Ends every connection of someone else. Called in each negotiation: no one has said or heard anything before. What the
+    /// kernel does not tell (the other end of a connection from another machine or network name space) is let through, as the
+    /// address is.
     /// - Returns: whose connections were ended.
     func endOtherPeers() -> [uid_t] {
         let before = known.withLock { $0 }
@@ -125,8 +126,9 @@ package enum SocketDiagnosis {
     /// Of a socket that its process has closed already: the kernel says 0 then, which is no one's.
     package static let gone = uid_t.max
 
-    /// The user at the other end of a TCP connection; nil where that is not on this machine and in this network name space, or nothing is
-    /// said. A socket that its process has not accepted yet counts as root's: so ask once the other end has said something.
+    /// The user at the other end of a TCP connection; nil where that is not on this machine and in this network name space, or
+    /// nothing is said. A socket that its process has not accepted yet counts as root's: so ask once the other end has said
+    /// something.
     package static func user(atOtherEndOf descriptor: Int32) -> uid_t? {
         guard let own = Address(of: descriptor, getsockname), let other = Address(of: descriptor, getpeername) else { return nil }
         return user(of: other, connectedTo: own)
@@ -136,11 +138,14 @@ package enum SocketDiagnosis {
     package static func isLoopback(_ descriptor: Int32) -> Bool {
         guard let other = Address(of: descriptor, getpeername) else { return false }
         // ::1, and 127.0.0.0/8 under ::ffff:0:0/96.
-        let octets = other.octets.count == 16 && other.octets.prefix(12) == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] ? Array(other.octets[12...]) : other.octets
+        let octets =
+            other.octets.count == 16 && other.octets.prefix(12) == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+            ? Array(other.octets[12...]) : other.octets
         return octets.count == 4 ? octets[0] == 127 : octets.last == 1 && octets.dropLast().allSatisfy { $0 == 0 }
     }
 
-    /// The user of a TCP socket by its own address and the one it is connected to; nil where it is not on this machine, or nothing is said.
+    /// The user of a TCP socket by its own address and the one it is connected to; nil where it is not on this machine, or
+    /// nothing is said.
     static func user(of address: Address, connectedTo other: Address) -> uid_t? {
         guard address.octets.count == other.octets.count, !address.octets.isEmpty else { return nil }
         let descriptor = Glibc.socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), netlinkSocketDiagnosis)

@@ -18,7 +18,8 @@ package enum SMTPReplyError: Error, Hashable, CustomStringConvertible {
         case .code(let code): "SMTP reply code \(code) is not of the failure's class"
         case .enhancedStatus(let status): "enhanced status code \"\(status)\" is malformed or not of the reply code's class"
         case .lineCount(let count): "an SMTP reply must have 1 to \(SMTPReplyLimit.lines) lines, not \(count)"
-        case .lineLength(let length): "a line of an SMTP reply must have at most \(SMTPReplyLimit.lineLength) octets, not \(length)"
+        case .lineLength(let length):
+            "a line of an SMTP reply must have at most \(SMTPReplyLimit.lineLength) octets, not \(length)"
         case .octet(let octet): "octet \(octet) is not allowed in the text of an SMTP reply"
         }
     }

@@ -35,13 +35,17 @@ package final class MilterClient {
         descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         var time = timeval(tv_sec: timeout, tv_usec: 0)
-        for option in [SO_RCVTIMEO, SO_SNDTIMEO] { setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size)) }
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
+        }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
         let connected = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
         }
         guard connected == 0, (try? negotiate()) != nil else { return nil }
     }
@@ -72,7 +76,8 @@ package final class MilterClient {
         try macros("C", ["{daemon_name}", "smtpd"])
         let peer: [UInt8] = Self.text("client.test") + [UInt8(ascii: "4"), 0x61, 0xA8] + Self.text("127.0.0.1")
         var steps: [(command: Character, unwanted: UInt32, unanswered: UInt32, data: [UInt8])] = [
-            ("C", 0x01, 0x1000, peer), ("H", 0x02, 0x2000, Self.text("client.test")), ("M", 0x04, 0x4000, Self.text(message.mailFrom)),
+            ("C", 0x01, 0x1000, peer), ("H", 0x02, 0x2000, Self.text("client.test")),
+            ("M", 0x04, 0x4000, Self.text(message.mailFrom)),
         ]
         steps += message.recipients.map { ("R", 0x08, 0x8000, Self.text($0)) }
         steps.append(("T", 0x200, 0x10000, []))

@@ -1,4 +1,5 @@
-// The queue ids of what passed of late: a message that comes again under the same one passes this filter twice within one cleanup.
+// The queue ids of what passed of late: a message that comes again under the same one passes this filter twice within one
+// cleanup.
 
 import Synchronization
 

@@ -42,12 +42,16 @@ package final class RelayMilterHandler: MilterHandler {
         MilterNeeds(
             events: [.helo, .mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient],
             actions: [.addHeaders, .changeHeaders, .changeBody, .changeFrom, .addRecipient, .deleteRecipient],
-            macros: [.connect: ["{daemon_name}"], .helo: [], .mail: [], .recipient: ["i", "{auth_authen}"], .data: [], .endOfHeaders: ["i"], .endOfMessage: ["i"]])
+            macros: [
+                .connect: ["{daemon_name}"], .helo: [], .mail: [], .recipient: ["i", "{auth_authen}"], .data: [],
+                .endOfHeaders: ["i"], .endOfMessage: ["i"],
+            ])
     }
 
     package func makeSession(connection: MilterConnection) -> any MilterSession {
         RelayMilterSession(
-            connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, histograms: histograms, recent: recent,
+            connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, histograms: histograms,
+            recent: recent,
             usedLogins: usedLogins, carrier: carrier, refused: refused)
     }
 }

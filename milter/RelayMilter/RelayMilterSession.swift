@@ -33,7 +33,8 @@ final class RelayMilterSession: MilterSession {
     private var isOurCopy: Bool?
     /// The login that this session has taken.
     private var copyLogin: String?
-    /// What the end of the header section or a body chunk met with; answered at the end of data, as those themselves are not answered.
+    /// What the end of the header section or a body chunk met with; answered at the end of data, as those themselves are not
+    /// answered.
     private var refusal: (refusal: Refusal, stage: String)?
     /// Names one message in the log and in the replies that Postern gives for it.
     private var reference = ""
@@ -42,7 +43,8 @@ final class RelayMilterSession: MilterSession {
     private var queueID = ""
 
     init(
-        connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
+        connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64,
+        logger: Logger,
         metrics: ServiceMetrics, histograms: MilterHistograms, recent: RecentMessages, usedLogins: UsedCopyLogins,
         carrier: @escaping @Sendable () -> (any CopyCarrier)?, refused: @escaping @Sendable (RefusedForward) -> Void
     ) {
@@ -82,8 +84,8 @@ final class RelayMilterSession: MilterSession {
         return .continue
     }
 
-    /// Whether a message at the smtpd for copies comes from this installation: anyone on this machine can connect there, and say which
-    /// client it is.
+    /// Whether a message at the smtpd for copies comes from this installation: anyone on this machine can connect there, and say
+    /// which client it is.
     private func isOurCopy(_ macros: any MilterMacros) -> Bool {
         if let isOurCopy { return isOurCopy }
         let isOurs = macros["{auth_authen}"].map(isOurLogin) ?? false
@@ -109,7 +111,10 @@ final class RelayMilterSession: MilterSession {
         copies = carrier.open(
             for: CopyClient(address: address, hostName: connection.hostName, helo: helo),
             login: { [now] in engine.copyLogin(for: address, now: now()) })
-        if copies == nil { logger.warning("copies cannot be submitted: recipients of further accounts get 452", metadata: ["ref": "\(reference)"]) }
+        if copies == nil {
+            logger.warning(
+                "copies cannot be submitted: recipients of further accounts get 452", metadata: ["ref": "\(reference)"])
+        }
         return copies != nil
     }
 
@@ -118,7 +123,9 @@ final class RelayMilterSession: MilterSession {
 
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
         // No MTA sends RCPT before MAIL or behind DATA. One that did could have a recipient taken that no one judged.
-        guard let transaction else { return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros) }
+        guard let transaction else {
+            return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros)
+        }
         return histograms.recipient.timed {
             do throws(Refusal) {
                 if connection.daemonName == Self.fanOutName, !isOurCopy(macros) { throw .forgedCopy }
@@ -172,7 +179,8 @@ final class RelayMilterSession: MilterSession {
         defer { end() }
         if let id = actions.macros["i"], !id.isEmpty { queueID = id }
         if let (refusal, stage) = refusal {
-            return reply(to: refusal == .loop && recent.contains(queueID) ? .listedTwice : refusal, stage: stage, macros: actions.macros)
+            return reply(
+                to: refusal == .loop && recent.contains(queueID) ? .listedTwice : refusal, stage: stage, macros: actions.macros)
         }
         guard let transaction else { return .accept }
         return try histograms.message.timed { try finish(transaction, actions) }
@@ -192,12 +200,14 @@ final class RelayMilterSession: MilterSession {
         }
         if decision.reasons.contains(where: { $0.code == RelayReason.linksLeft }) { metrics.linksLeft.add() }
         if decision.outcome == .relay { recent.insert(queueID) }
-        log(.info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept", macros: actions.macros)
+        log(
+            .info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept",
+            macros: actions.macros)
         return decision.outcome == .discard ? .discard : .accept
     }
 
-    /// Hands over every copy, once all are noted. One that is refused does not keep the others from their mail; a connection or a store
-    /// that fails does.
+    /// Hands over every copy, once all are noted. One that is refused does not keep the others from their mail; a connection or a
+    /// store that fails does.
     /// - Returns: the answer to the message where not all are in custody.
     private func handOver(_ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions) throws -> Refusal? {
         guard let copies, let original = transaction.original else { return .fanOutFailed("there is no connection for copies") }
@@ -249,8 +259,9 @@ final class RelayMilterSession: MilterSession {
 
     private func reply(to refusal: Refusal, stage: String, macros: (any MilterMacros)?) -> MilterReply {
         let reply = refusal.reply
-        let level: Logger.Level = [RelayReason.leakIncident, Refusal.listedTwice.reason.code, Refusal.forgedCopy.reason.code].contains(
-            refusal.reason.code) ? .error : .notice
+        let level: Logger.Level =
+            [RelayReason.leakIncident, Refusal.listedTwice.reason.code, Refusal.forgedCopy.reason.code].contains(
+                refusal.reason.code) ? .error : .notice
         count(refusal, stage: stage)
         log(level, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
         let text = "\(reply.text) [\(reference)]"
@@ -277,7 +288,8 @@ final class RelayMilterSession: MilterSession {
                 reason: refusal.reason.code, reference: reference))
     }
 
-    private func log(_ level: Logger.Level, _ reasons: [RelayReason], stage: String, answer: String, macros: (any MilterMacros)?) {
+    private func log(_ level: Logger.Level, _ reasons: [RelayReason], stage: String, answer: String, macros: (any MilterMacros)?)
+    {
         if let id = macros?["i"], !id.isEmpty { queueID = id }
         logger.log(
             level: level, "\(answer)",

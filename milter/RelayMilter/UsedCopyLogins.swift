@@ -1,4 +1,5 @@
-// Logins of sessions that handed copies over: Postfix logs them, and anyone who reads its log must not hand in another message by one.
+// Logins of sessions that handed copies over: Postfix logs them, and anyone who reads its log must not hand in another message by
+// one.
 
 import RelayCore
 import Synchronization

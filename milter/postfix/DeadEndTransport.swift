@@ -45,8 +45,8 @@ package enum PostfixQueue {
         let recipients: [Recipient]
     }
 
-    /// How many messages have a recipient at one of these domains (lower case): nothing there is delivered, so that they lie until they are
-    /// returned. Those of `postern doctor`, which takes them out itself, do not count.
+    /// How many messages have a recipient at one of these domains (lower case): nothing there is delivered, so that they lie
+    /// until they are returned. Those of `postern doctor`, which takes them out itself, do not count.
     package static func parked(at domains: [String], directory: String) throws -> Int {
         let ends = domains.map { "@\($0)" }
         func isParked(_ address: String) -> Bool {
@@ -55,20 +55,22 @@ package enum PostfixQueue {
         }
         // The queue of a busy host is long: only what may count is read as JSON.
         return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n").reduce(0) { count, line in
-            guard ends.contains(where: line.lowercased().contains), let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8))
+            guard ends.contains(where: line.lowercased().contains),
+                let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8))
             else { return count }
             return count + (entry.recipients.contains { isParked($0.address) } ? 1 : 0)
         }
     }
 
-    /// Deletes the messages all of whose recipients are among these; how many. One that has none left waits for its bounce to be written: there
-    /// the sender tells.
+    /// Deletes the messages all of whose recipients are among these; how many. One that has none left waits for its bounce to be
+    /// written: there the sender tells.
     /// - Parameter isOurs: asked with addresses in lower case.
     package static func delete(where isOurs: (String) -> Bool, directory: String) throws -> Int {
         let list = try PostfixTool.run("postqueue", ["-c", directory, "-j"])
         let entries = list.split(separator: "\n").compactMap { try? JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
         let found = entries.filter { entry in
-            entry.recipients.isEmpty ? isOurs(entry.sender?.lowercased() ?? "") : entry.recipients.allSatisfy { isOurs($0.address.lowercased()) }
+            entry.recipients.isEmpty
+                ? isOurs(entry.sender?.lowercased() ?? "") : entry.recipients.allSatisfy { isOurs($0.address.lowercased()) }
         }
         for entry in found { try PostfixTool.run("postsuper", ["-c", directory, "-d", entry.queue_id]) }
         return found.count

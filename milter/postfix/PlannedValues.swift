@@ -29,7 +29,9 @@ struct PlannedValues {
     private static func reference(_ item: String) -> String? {
         guard item.hasPrefix("$") else { return nil }
         var name = item.dropFirst()
-        if (name.hasPrefix("{") && name.hasSuffix("}")) || (name.hasPrefix("(") && name.hasSuffix(")")) { name = name.dropFirst().dropLast() }
+        if (name.hasPrefix("{") && name.hasSuffix("}")) || (name.hasPrefix("(") && name.hasSuffix(")")) {
+            name = name.dropFirst().dropLast()
+        }
         let isName = !name.isEmpty && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
         return isName ? String(name) : nil
     }

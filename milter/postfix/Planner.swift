@@ -115,7 +115,8 @@ struct Planner {
         name.hasSuffix("_milters") ? PostfixList.milterSocket(item) : item.lowercased()
     }
 
-    /// A list without what is there a second time of ours, be it by a reference: a message that passes Postern twice would be a loop.
+    /// A list without what is there a second time of ours, be it by a reference: a message that passes Postern twice would be a
+    /// loop.
     private func withoutRepetition(_ present: [String], of ours: [String], in name: String) -> [String] {
         let isOurs = { (item: String) in ours.contains(listed(item, in: name)) }
         var seen = Set(present.filter { !isOurs($0) }.flatMap { planned.items(in: $0) }.map { listed($0, in: name) })
@@ -153,7 +154,9 @@ struct Planner {
     mutating func takeBack() {
         for (name, standard) in zip(PostfixSettings.errorLimitNames, ["10", "${stress?{1}:{20}}"])
         where raw(name) == String(PostfixSettings.errorLimit) {
-            change(name, to: standard, "Postfix's default: an earlier version of Postern set it for every service, including submission")
+            change(
+                name, to: standard,
+                "Postfix's default: an earlier version of Postern set it for every service, including submission")
         }
     }
 

@@ -34,7 +34,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
     /// Reads a configuration directory with `postconf`.
     package static func read(directory: String) throws -> PostfixConfiguration {
         let names = Self.names
-        // What an operator set, names of their own included, which lists may refer to; and the defaults of what the plan looks at.
+        // What an operator set, names of their own included, which lists may refer to; and the defaults of what the plan looks
+        // at.
         let set = try settings(PostfixTool.run("postconf", ["-c", directory, "-n"]))
         let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names)).merging(set) { value, _ in value }
         let expanded = try settings(PostfixTool.run("postconf", ["-c", directory, "-x"] + names))
@@ -44,8 +45,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
             directory: directory, values: values, expanded: expanded, master: master, fields: fields)
     }
 
-    /// The smtpd services that take mail from other servers, as `name/type`: all but those for the operator's own users (submission) and
-    /// those whose mail passes no filter or other ones.
+    /// The smtpd services that take mail from other servers, as `name/type`: all but those for the operator's own users
+    /// (submission) and those whose mail passes no filter or other ones.
     /// - Parameters:
     ///   - fanOut: HOST:PORT of the one for copies, which is none of them.
     ///   - socket: Postern's; a service that names its milters itself is one where that is among them.
@@ -53,11 +54,14 @@ package struct PostfixConfiguration: Sendable, Hashable {
         fields.compactMap { name, command -> String? in
             guard name.hasSuffix("/command"), command.split(separator: " ").first == "smtpd" else { return nil }
             let service = String(name.dropLast("/command".count))
-            guard service.hasSuffix("/inet") || service.hasSuffix("/pass"), service != fanOut.map({ "\($0)/inet" }) else { return nil }
+            guard service.hasSuffix("/inet") || service.hasSuffix("/pass"), service != fanOut.map({ "\($0)/inet" }) else {
+                return nil
+            }
             let port = service.dropLast("/inet".count).split(separator: ":").last ?? ""
             let isForUsers = Self.submissionPorts.contains(String(port)) || master["\(service)/smtpd_sasl_auth_enable"] == "yes"
             let own = master["\(service)/smtpd_milters"].map { PostfixList.items($0) }
-            let isApart = own.map { items in !items.contains { PostfixList.milterSocket($0) == socket || $0.hasPrefix("$") } } ?? false
+            let isApart =
+                own.map { items in !items.contains { PostfixList.milterSocket($0) == socket || $0.hasPrefix("$") } } ?? false
                 || PostfixList.items(master["\(service)/receive_override_options"] ?? "").contains("no_milters")
             return isForUsers || isApart ? nil : service
         }.sorted()
@@ -73,7 +77,7 @@ package struct PostfixConfiguration: Sendable, Hashable {
             "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",
-            "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory"
+            "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory",
         ]
     }
 

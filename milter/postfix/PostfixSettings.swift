@@ -18,7 +18,7 @@ package enum PostfixSettings {
             PostfixSetting(
                 "virtual_transport", .exactly(deadEndTransport),
                 "if a recipient were not rewritten, its mail would wait in the queue, neither leaked nor lost"),
-            PostfixSetting("smtpd_milters", .containing([inputs.socket]), "mail from SMTP clients passes Postern")
+            PostfixSetting("smtpd_milters", .containing([inputs.socket]), "mail from SMTP clients passes Postern"),
         ] + internalMail(inputs) + filter + onward(inputs) + inward
     }
 
@@ -57,25 +57,35 @@ package enum PostfixSettings {
 
     /// The smtpd for copies: no one but Postern reaches it, and the outer smtpd has judged the client already.
     private static func fanOut(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
-        errorLimits(service, inputs) + [
-            ("milter_macro_daemon_name", "fanout", "tells Postern that a message is a copy, which must not be copied again"),
-            ("smtpd_authorized_xclient_hosts", "127.0.0.0/8", "lets Postern name the client of the original message, so that SPF is evaluated for it"),
-            ("smtpd_relay_restrictions", "reject_unauth_destination", "a copy goes only to relay domains, whatever its client"),
-            ("smtpd_recipient_restrictions", "", "the outer smtpd has already checked or limited this"),
-            ("smtpd_client_restrictions", "", "the outer smtpd has already checked or limited this"),
-            ("smtpd_helo_restrictions", "", "the outer smtpd has already checked or limited this"),
-            ("smtpd_sender_restrictions", "", "the outer smtpd has already checked or limited this"),
-            ("smtpd_data_restrictions", "", "the outer smtpd has already checked or limited this"),
-            ("smtpd_end_of_data_restrictions", "", "the outer smtpd has already checked or limited this"),
-            ("smtpd_helo_required", "no", "the outer smtpd has already checked or limited this"),
-            ("smtpd_tls_security_level", "none", "copies do not leave the machine"),
-            ("smtpd_sasl_auth_enable", "no", "no one signs in here"),
-            ("smtpd_sasl_authenticated_header", "no", "Postern recognizes its own copies by the login, which must not appear in a message"),
-            ("smtpd_client_connection_count_limit", "0", "all copies of a client come at once"),
-            ("smtpd_client_connection_rate_limit", "0", "the outer smtpd has already checked or limited this"),
-            ("smtpd_client_message_rate_limit", "0", "the outer smtpd has already checked or limited this"),
-            ("smtpd_client_recipient_rate_limit", "0", "the outer smtpd has already checked or limited this"),
-        ].map { MasterSetting(service: service, name: $0.0, value: $0.1, reason: $0.2) }
+        errorLimits(service, inputs)
+            + [
+                ("milter_macro_daemon_name", "fanout", "tells Postern that a message is a copy, which must not be copied again"),
+                (
+                    "smtpd_authorized_xclient_hosts", "127.0.0.0/8",
+                    "lets Postern name the client of the original message, so that SPF is evaluated for it"
+                ),
+                (
+                    "smtpd_relay_restrictions", "reject_unauth_destination",
+                    "a copy goes only to relay domains, whatever its client"
+                ),
+                ("smtpd_recipient_restrictions", "", "the outer smtpd has already checked or limited this"),
+                ("smtpd_client_restrictions", "", "the outer smtpd has already checked or limited this"),
+                ("smtpd_helo_restrictions", "", "the outer smtpd has already checked or limited this"),
+                ("smtpd_sender_restrictions", "", "the outer smtpd has already checked or limited this"),
+                ("smtpd_data_restrictions", "", "the outer smtpd has already checked or limited this"),
+                ("smtpd_end_of_data_restrictions", "", "the outer smtpd has already checked or limited this"),
+                ("smtpd_helo_required", "no", "the outer smtpd has already checked or limited this"),
+                ("smtpd_tls_security_level", "none", "copies do not leave the machine"),
+                ("smtpd_sasl_auth_enable", "no", "no one signs in here"),
+                (
+                    "smtpd_sasl_authenticated_header", "no",
+                    "Postern recognizes its own copies by the login, which must not appear in a message"
+                ),
+                ("smtpd_client_connection_count_limit", "0", "all copies of a client come at once"),
+                ("smtpd_client_connection_rate_limit", "0", "the outer smtpd has already checked or limited this"),
+                ("smtpd_client_message_rate_limit", "0", "the outer smtpd has already checked or limited this"),
+                ("smtpd_client_recipient_rate_limit", "0", "the outer smtpd has already checked or limited this"),
+            ].map { MasterSetting(service: service, name: $0.0, value: $0.1, reason: $0.2) }
     }
 
     private static func internalMail(_ inputs: PostfixInputs) -> [PostfixSetting] {
@@ -83,7 +93,7 @@ package enum PostfixSettings {
             PostfixSetting(
                 "non_smtpd_milters", .containing([inputs.socket]),
                 "Postfix's own bounces name the real inbox: Postern must rebuild them"),
-            PostfixSetting("internal_mail_filter_classes", .containing(["bounce"]), "without it bounces pass no milter")
+            PostfixSetting("internal_mail_filter_classes", .containing(["bounce"]), "without it bounces pass no milter"),
         ]
     }
 
@@ -95,7 +105,7 @@ package enum PostfixSettings {
         PostfixSetting("milter_connect_timeout", .atLeastSeconds(30), "time for a restart of Postern"),
         PostfixSetting("milter_command_timeout", .atLeastSeconds(30), "time for a busy store"),
         PostfixSetting("milter_content_timeout", .atLeastSeconds(300), "time for DNS queries and large messages"),
-        PostfixSetting("soft_bounce", .exactly("no"), "otherwise refusals are retried for days instead of being reported")
+        PostfixSetting("soft_bounce", .exactly("no"), "otherwise refusals are retried for days instead of being reported"),
     ]
 
     private static func onward(_ inputs: PostfixInputs) -> [PostfixSetting] {
@@ -113,7 +123,7 @@ package enum PostfixSettings {
                 "Postfix's own Received names the user's host, HELO, IP and the address written to; no milter sees it"),
             PostfixSetting(
                 "smtp_tls_security_level", .unless(weak: ["", "none"], then: "may"),
-                "outbound TLS is off by default; dane is better where the resolver checks DNSSEC")
+                "outbound TLS is off by default; dane is better where the resolver checks DNSSEC"),
         ]
     }
 
@@ -131,7 +141,7 @@ package enum PostfixSettings {
             "smtpd_forbid_bare_newline", .unless(weak: ["", "no"], then: "yes"),
             "a smuggled message would leave with our name and signature"),
         PostfixSetting(
-            "smtpd_forbid_unauth_pipelining", .exactly("yes"), "likewise, by commands sent too early")
+            "smtpd_forbid_unauth_pipelining", .exactly("yes"), "likewise, by commands sent too early"),
     ]
 
     /// The header check that reduces Postfix's own Received to what reveals nothing about the user.

@@ -30,7 +30,8 @@ package enum PostfixSetup {
             let reasons = own.flatMap { ["# \($0.reason)", "#   postconf -P \($0.service)/\($0.name)=\($0.value)"] }
             return (head + reasons + [lines[name] ?? ""] + own.map { "  -o \($0.name)=\($0.value)" }).joined(separator: "\n")
         }
-        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n" + parts.joined(separator: "\n\n") + "\n"
+        return "# What Postern needs in master.cf. `postern setup postfix --apply` sets it.\n\n" + parts.joined(separator: "\n\n")
+            + "\n"
     }
 
     /// Everything to put into place by hand: both fragments and the header check.

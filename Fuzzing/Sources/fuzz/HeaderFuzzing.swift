@@ -11,7 +11,9 @@ enum HeaderFuzzing {
         }
         // What is written is read again as the same fields.
         let again = Message.parse(message.header.serialized + [0x0D, 0x0A])
-        require(again.header.fields.count == message.header.fields.count, "a header section that is written reads back with as many fields")
+        require(
+            again.header.fields.count == message.header.fields.count,
+            "a header section that is written reads back with as many fields")
         _ = AuthorAddress.parse(header: message.header)
     }
 
@@ -19,7 +21,9 @@ enum HeaderFuzzing {
         let message = Message.parse(input)
         let root = MIMEPart.parse(message)
         for part in root.flattened {
-            require(part.bodyRange.lowerBound >= 0 && part.bodyRange.upperBound <= message.body.endIndex, "a part lies within the body")
+            require(
+                part.bodyRange.lowerBound >= 0 && part.bodyRange.upperBound <= message.body.endIndex,
+                "a part lies within the body")
             _ = part.transferEncoding.decode(message.body[part.bodyRange])
         }
     }

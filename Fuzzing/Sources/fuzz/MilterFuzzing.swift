@@ -38,7 +38,9 @@ enum MilterFuzzing {
         for message in transaction.run(handler).messages {
             guard let delivered = message.delivered else { continue }
             for recipient in delivered.recipients {
-                require(!recipient.lowercased().hasSuffix("@relay.example>"), "nothing goes on to a relay address: \(message.answers) \(message.final) \(delivered.recipients)")
+                require(
+                    !recipient.lowercased().hasSuffix("@relay.example>"),
+                    "nothing goes on to a relay address: \(message.answers) \(message.final) \(delivered.recipients)")
             }
         }
     }

@@ -9,7 +9,8 @@ enum ReplyFuzzing {
     private static let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
     private static let reverse: String = {
         let correspondent = AddrSpec(localPart: "billing", domain: "app.example")
-        return fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: correspondent).localPart + "@relay.example"
+        return fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: correspondent).localPart
+            + "@relay.example"
     }()
 
     /// The input is header fields behind From, an empty line, and the body.
@@ -52,7 +53,9 @@ enum ReplyFuzzing {
         var index = 0
         while index + needle.count <= lowered.count {
             let end = index + needle.count
-            if lowered[index..<end].elementsEqual(needle), index == 0 || !isOfAddress(lowered[index - 1]), end == lowered.count || !isOfAddress(lowered[end]) {
+            if lowered[index..<end].elementsEqual(needle), index == 0 || !isOfAddress(lowered[index - 1]),
+                end == lowered.count || !isOfAddress(lowered[end])
+            {
                 return true
             }
             index += 1
@@ -62,6 +65,7 @@ enum ReplyFuzzing {
 
     /// Whether an octet may be part of a longer address: a letter, a digit, or what stands within a dot-atom.
     private static func isOfAddress(_ octet: UInt8) -> Bool {
-        (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) || octet >= 0x80 || "!#$%&'*+-/=?^_`{|}~.".utf8.contains(octet)
+        (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) || octet >= 0x80
+            || "!#$%&'*+-/=?^_`{|}~.".utf8.contains(octet)
     }
 }

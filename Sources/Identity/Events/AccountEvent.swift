@@ -96,8 +96,8 @@ package struct IncomingEvent: Sendable {
     package let subject: String
     package let email: InboxAddress?
     package let isPrivateEmail: Bool?
-    /// When it happened, in milliseconds since 1970: `event_time`, or `iat` where there is none; never after `now`, which a clock may
-    /// differ from by the issuer's leeway.
+    /// When it happened, in milliseconds since 1970: `event_time`, or `iat` where there is none; never after `now`, which a clock
+    /// may differ from by the issuer's leeway.
     package let happenedAt: Int64
 
     /// The signed text of a notification. Throws `format` for a body that is not `{"payload": "…"}`.

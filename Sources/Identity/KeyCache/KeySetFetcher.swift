@@ -81,7 +81,8 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.requireForwardSecrecy()
         var configuration = HTTPClient.Configuration(
-            tlsConfiguration: tls, redirectConfiguration: .disallow, timeout: .init(connect: .seconds(3), read: .seconds(deadline)),
+            tlsConfiguration: tls, redirectConfiguration: .disallow,
+            timeout: .init(connect: .seconds(3), read: .seconds(deadline)),
             decompression: .disabled)
         configuration.httpVersion = .automatic
         return configuration

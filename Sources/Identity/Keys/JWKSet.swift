@@ -87,9 +87,12 @@ package struct JWKSet: Sendable {
             let algorithm: SignatureAlgorithm
         }
         var kept: [VerificationKey] = []
-        for (_, group) in Dictionary(grouping: keys.enumerated(), by: { entry in
-            Name(keyID: Array(entry.element.keyID.utf8), algorithm: entry.element.algorithm)
-        }).sorted(by: { $0.value[0].offset < $1.value[0].offset }) {
+        for (_, group) in Dictionary(
+            grouping: keys.enumerated(),
+            by: { entry in
+                Name(keyID: Array(entry.element.keyID.utf8), algorithm: entry.element.algorithm)
+            }
+        ).sorted(by: { $0.value[0].offset < $1.value[0].offset }) {
             let first = group[0].element
             if group.allSatisfy({ $0.element.identity == first.identity }) {
                 kept.append(first)

@@ -49,7 +49,9 @@ package struct VerificationKey: Sendable {
 
     /// An RSA key from modulus and exponent without leading zeros. Nil where the library does not take it.
     init?(keyID: String, modulus: [UInt8], exponent: [UInt8]) {
-        guard let first = modulus.first, first != 0, let key = try? RSAPublicKey(modulus: modulus, exponent: exponent) else { return nil }
+        guard let first = modulus.first, first != 0, let key = try? RSAPublicKey(modulus: modulus, exponent: exponent) else {
+            return nil
+        }
         self.keyID = keyID
         algorithm = .rs256
         bits = modulus.count * 8 - first.leadingZeroBitCount
@@ -73,9 +75,11 @@ extension VerificationKey {
     private static func octets(_ pem: String) -> [UInt8]? {
         let (begin, end) = ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----")
         let text = pem.trimmingCharacters(in: .whitespacesAndNewlines)
-        guard text.utf8.count <= 4096, text.hasPrefix(begin), text.hasSuffix(end), text.utf8.count > begin.utf8.count + end.utf8.count
+        guard text.utf8.count <= 4096, text.hasPrefix(begin), text.hasSuffix(end),
+            text.utf8.count > begin.utf8.count + end.utf8.count
         else { return nil }
-        return Data(base64Encoded: String(text.dropFirst(begin.count).dropLast(end.count).filter { !$0.isWhitespace })).map(Array.init)
+        return Data(base64Encoded: String(text.dropFirst(begin.count).dropLast(end.count).filter { !$0.isWhitespace })).map(
+            Array.init)
     }
 
     /// The JWK thumbprint (RFC 7638) in base64url: a name for the key that depends on nothing but the key.

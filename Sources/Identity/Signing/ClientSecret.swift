@@ -19,7 +19,9 @@ package enum ClientSecret {
         try TokenChecks.signature(token, algorithms: [.es256], keys: keys)
         // The claims of a client secret are those that every identity token must have, and no others.
         let claims = try IdentityClaims(payload: token.payload)
-        guard claims.issuer.hasSameOctets(as: team) else { throw TokenRejection(.issuer, "it is not the id of the client's team") }
+        guard claims.issuer.hasSameOctets(as: team) else {
+            throw TokenRejection(.issuer, "it is not the id of the client's team")
+        }
         guard claims.subject.hasSameOctets(as: clientID) else { throw TokenRejection(.subject, "it is not the client_id") }
         guard claims.audience.hasSameOctets(as: issuer) else { throw TokenRejection(.audience, "it is not \(issuer)") }
         guard claims.expiresAt > now &- leeway else { throw TokenRejection(.expiry, "the client secret is expired") }

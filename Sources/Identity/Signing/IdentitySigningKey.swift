@@ -20,7 +20,8 @@ package struct IdentitySigningKey: Sendable {
         self.init(key)
     }
 
-    /// Makes a new key, whose id does not begin with a hyphen: a command would take that for an option. The PEM is for sealed storage.
+    /// Makes a new key, whose id does not begin with a hyphen: a command would take that for an option. The PEM is for sealed
+    /// storage.
     package static func generate() throws(KeySetError) -> (key: IdentitySigningKey, pem: String) {
         do {
             while true {

@@ -69,8 +69,9 @@ package struct CompactJWS: Sendable {
         signingInput = Array(octets[..<segments[1].endIndex])
     }
 
-    private static func text(_ header: JSONObject, _ name: String, _ check: TokenRejection.Check) throws(TokenRejection) -> String?
-    {
+    private static func text(
+        _ header: JSONObject, _ name: String, _ check: TokenRejection.Check
+    ) throws(TokenRejection) -> String? {
         guard let value = header[name] else { return nil }
         guard case .string(let text) = value, (1...256).contains(text.utf8.count) else {
             throw TokenRejection(check, "\(name) is not a string of 1 to 256 octets")

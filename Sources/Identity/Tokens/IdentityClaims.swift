@@ -42,7 +42,8 @@ package struct IdentityClaims: Sendable {
     /// All claims as they came.
     package let all: JSONObject
 
-    /// Reads the claims. Throws `format` for a payload that is not a JSON object, and otherwise the claim that is missing or wrong.
+    /// Reads the claims. Throws `format` for a payload that is not a JSON object, and otherwise the claim that is missing or
+    /// wrong.
     package init(payload: [UInt8]) throws(TokenRejection) {
         let all: JSONObject
         do {

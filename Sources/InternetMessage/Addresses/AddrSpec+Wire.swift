@@ -147,7 +147,9 @@ private enum EnvelopeReader {
     }
 
     private static func localPart(_ text: ArraySlice<UInt8>) -> String? {
-        guard text.first == UInt8(ascii: "\"") else { return AddrSpec.isDotAtom(text) ? String(decoding: text, as: UTF8.self) : nil }
+        guard text.first == UInt8(ascii: "\"") else {
+            return AddrSpec.isDotAtom(text) ? String(decoding: text, as: UTF8.self) : nil
+        }
         guard text.count >= 2, text.last == UInt8(ascii: "\"") else { return nil }
         let inner = text.dropFirst().dropLast()
         var output = [UInt8]()

@@ -14,10 +14,11 @@ package enum AddressLiteral {
     /// Four decimal numbers of at most three digits, 0…255.
     private static func isIPv4(_ text: ArraySlice<UInt8>) -> Bool {
         let parts = text.split(separator: UInt8(ascii: "."), maxSplits: 4, omittingEmptySubsequences: false)
-        return parts.count == 4 && parts.allSatisfy { part in
-            (1...3).contains(part.count) && part.allSatisfy(\.isASCIIDigit)
-                && part.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 255
-        }
+        return parts.count == 4
+            && parts.allSatisfy { part in
+                (1...3).contains(part.count) && part.allSatisfy(\.isASCIIDigit)
+                    && part.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 255
+            }
     }
 
     private static func isIPv6(_ text: ArraySlice<UInt8>) -> Bool {

@@ -154,7 +154,9 @@ private struct StrictMailbox {
         var octets = value[token.range].dropFirst().dropLast()
         while let octet = octets.popFirst() {
             guard octet == UInt8(ascii: "\\") else { continue }
-            guard let next = octets.popFirst(), next == UInt8(ascii: "\\") || next == UInt8(ascii: "\"") else { throw .quotedPair }
+            guard let next = octets.popFirst(), next == UInt8(ascii: "\\") || next == UInt8(ascii: "\"") else {
+                throw .quotedPair
+            }
         }
     }
 

@@ -16,7 +16,8 @@ extension Mailbox {
         let octets = HeaderField.trim(Array(EncodedWord.withoutControls(name).utf8)[...])
         guard !octets.isEmpty else { return "" }
         let text = String(decoding: octets, as: UTF8.self)
-        let isPlain = octets.allSatisfy { $0 < 0x80 } && !octets.holdsEncodedWordMark && octets.count <= EncodedWord.longestPlainWord
+        let isPlain =
+            octets.allSatisfy { $0 < 0x80 } && !octets.holdsEncodedWordMark && octets.count <= EncodedWord.longestPlainWord
         guard isPlain else { return EncodedWord.encode(text) }
         let words = octets.split(separator: 0x20, omittingEmptySubsequences: false)
         if words.allSatisfy({ !$0.isEmpty && $0.allSatisfy(\.isAtomText) }) { return text }

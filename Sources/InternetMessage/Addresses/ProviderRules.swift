@@ -2,8 +2,8 @@
 
 import Support
 
-/// The spellings that reach one mailbox, by domain. Where nothing is known of a domain, a `+tag` (RFC 5233) counts for nothing, as
-/// nearly everywhere, and everything else counts.
+/// The spellings that reach one mailbox, by domain. Where nothing is known of a domain, a `+tag` (RFC 5233) counts for nothing,
+/// as nearly everywhere, and everything else counts.
 package struct ProviderRules: Sendable, Hashable {
     /// The rules of one domain.
     package struct Rule: Sendable, Hashable {

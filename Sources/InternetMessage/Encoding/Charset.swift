@@ -90,9 +90,13 @@ package enum Charset {
             ?? Array(bytes).withUnsafeBufferPointer { decodeSingleByte(octets: $0, scalar) }
     }
 
-    private static func decodeSingleByte(octets bytes: UnsafeBufferPointer<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar?) -> Decoded {
+    private static func decodeSingleByte(
+        octets bytes: UnsafeBufferPointer<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar?
+    ) -> Decoded {
         // What each octet beyond ASCII is in UTF-8; empty for none.
-        let upper: [[UInt8]] = (0x80...0xFF).map { octet in scalar(UInt8(octet)).flatMap { UTF8.encode($0) }.map { Array($0) } ?? [] }
+        let upper: [[UInt8]] = (0x80...0xFF).map { octet in
+            scalar(UInt8(octet)).flatMap { UTF8.encode($0) }.map { Array($0) } ?? []
+        }
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count + bytes.count / 8)
         var isLossless = true
@@ -173,7 +177,9 @@ private enum Windows1252 {
 
     static func octet(_ scalar: Unicode.Scalar) -> UInt8? {
         if scalar.value < 0x80 || (scalar.value >= 0xA0 && scalar.value <= 0xFF) { return UInt8(scalar.value) }
-        guard scalar.value > 0xFF, let value = UInt16(exactly: scalar.value), let index = table.firstIndex(of: value) else { return nil }
+        guard scalar.value > 0xFF, let value = UInt16(exactly: scalar.value), let index = table.firstIndex(of: value) else {
+            return nil
+        }
         return UInt8(0x80 + index)
     }
 }

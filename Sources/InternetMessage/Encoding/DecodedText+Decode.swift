@@ -50,7 +50,8 @@ extension DecodedText {
                 case 0x20, 0x09:
                     var end = index
                     while end < input.count, input[end].isWhiteSpace { end += 1 }
-                    let isTrailing = end == input.count || input[end] == 0x0A
+                    let isTrailing =
+                        end == input.count || input[end] == 0x0A
                         || (input[end] == 0x0D && end + 1 < input.count && input[end + 1] == 0x0A)
                     if isTrailing {
                         defects.insert(.trailingWhiteSpace)

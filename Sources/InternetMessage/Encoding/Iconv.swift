@@ -50,7 +50,9 @@ enum Iconv {
     private static func convert(
         _ input: UnsafeBufferPointer<UInt8>, _ handle: iconv_t, into output: inout [UInt8], onError: (inout [UInt8]) -> Bool
     ) -> Bool {
-        var source = input.baseAddress.map { UnsafeMutablePointer(mutating: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self)) }
+        var source = input.baseAddress.map {
+            UnsafeMutablePointer(mutating: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+        }
         var sourceLeft = input.count
         var isFlushing = sourceLeft == 0
         while true {
@@ -58,7 +60,8 @@ enum Iconv {
             withUnsafeTemporaryAllocation(of: CChar.self, capacity: chunk) { room in
                 var target = room.baseAddress
                 var targetLeft = room.count
-                let result = isFlushing
+                let result =
+                    isFlushing
                     ? iconv(handle, nil, nil, &target, &targetLeft)
                     : iconv(handle, &source, &sourceLeft, &target, &targetLeft)
                 if result == -1 { error = errno }

@@ -48,11 +48,12 @@ package struct Message: Sendable {
     /// The body, indices as in `bytes`.
     package var body: ArraySlice<UInt8> { bytes[bodyStart...] }
 
-    /// Splits a message at its first empty line. CRLF and bare LF end lines, also mixed (reported as `.bareLF`); CR alone does not.
-    /// Never fails; takes linear time.
+    /// Splits a message at its first empty line. CRLF and bare LF end lines, also mixed (reported as `.bareLF`); CR alone does
+    /// not. Never fails; takes linear time.
     package static func parse(_ bytes: [UInt8]) -> Message {
         let parsed = HeaderSection.parse(bytes[...])
         return Message(
-            bytes: bytes, header: parsed.header, headerEnd: parsed.headerEnd, bodyStart: parsed.bodyStart, defects: parsed.defects)
+            bytes: bytes, header: parsed.header, headerEnd: parsed.headerEnd, bodyStart: parsed.bodyStart, defects: parsed.defects
+        )
     }
 }

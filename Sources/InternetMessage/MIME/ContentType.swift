@@ -54,13 +54,15 @@ package struct ContentType: Sendable, Hashable {
         self.type == type && (subtype == "*" || self.subtype == subtype)
     }
 
-    /// The `charset` parameter in lower case, without the apostrophes and spaces that some programs put around it; nil where there is none.
+    /// The `charset` parameter in lower case, without the apostrophes and spaces that some programs put around it; nil where
+    /// there is none.
     package var charset: String? {
         parameters["charset"].map { label in
             let octets = label.utf8
             func isAround(_ octet: UInt8) -> Bool { octet == UInt8(ascii: "'") || octet == 0x20 || octet == 0x09 }
             guard octets.first.map(isAround) == true || octets.last.map(isAround) == true else { return label.asciiLowercased }
-            guard let first = octets.firstIndex(where: { !isAround($0) }), let last = octets.lastIndex(where: { !isAround($0) }) else { return "" }
+            guard let first = octets.firstIndex(where: { !isAround($0) }), let last = octets.lastIndex(where: { !isAround($0) })
+            else { return "" }
             return String(label[first...last]).asciiLowercased
         }
     }

@@ -8,7 +8,8 @@ protocol MIMEVisitor {
     static var wantsContent: Bool { get }
     /// The header section of an entity has ended; its body range is empty yet.
     mutating func begin(_ part: MIMEPart)
-    /// The next octets of the innermost open entity's body, encoded as they are: of a leaf, or of what is around the parts of a multipart.
+    /// The next octets of the innermost open entity's body, encoded as they are: of a leaf, or of what is around the parts of a
+    /// multipart.
     mutating func content(_ octets: UnsafeBufferPointer<UInt8>, isLoose: Bool)
     /// A delimiter line: what follows does not continue what came before.
     mutating func delimiter()
@@ -112,7 +113,9 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             if line.next == line.end, !isLast { break }
             if isMidLine {
                 isMidLine = false
-            } else if line.end - line.start >= 2, window[line.start] == 0x2D, window[line.start + 1] == 0x2D, let match = match(line) {
+            } else if line.end - line.start >= 2, window[line.start] == 0x2D, window[line.start + 1] == 0x2D,
+                let match = match(line)
+            {
                 isOverflowing = !take(match, line)
                 look()
                 guard !isOverflowing else { break }
@@ -184,7 +187,9 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         if heldBreak > 0 {
             let lineBreak: (UInt8, UInt8) = (0x0D, 0x0A)
             withUnsafeBytes(of: lineBreak) { bytes in
-                visitor.content(UnsafeBufferPointer(rebasing: bytes.assumingMemoryBound(to: UInt8.self)[(2 - heldBreak)...]), isLoose: isLoose)
+                visitor.content(
+                    UnsafeBufferPointer(rebasing: bytes.assumingMemoryBound(to: UInt8.self)[(2 - heldBreak)...]), isLoose: isLoose
+                )
             }
             heldBreak = 0
         }
@@ -280,7 +285,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     private mutating func push(at offset: Int, default contentType: ContentType) {
         partCount += 1
         let depth = stack.count
-        let part = MIMEPart(header: HeaderSection(), headerRange: offset..<offset, bodyStart: offset, depth: depth, default: contentType)
+        let part = MIMEPart(
+            header: HeaderSection(), headerRange: offset..<offset, bodyStart: offset, depth: depth, default: contentType)
         stack.append(Frame(part: part, phase: .header(offset), childDefault: contentType))
     }
 
@@ -337,7 +343,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             frame.part.defects.insert(.missingBoundary)
             return
         }
-        let isProper = boundary.count <= 70 && boundary.last != 0x20
+        let isProper =
+            boundary.count <= 70 && boundary.last != 0x20
             && boundary.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "'()+_,-./:=? ".utf8.contains($0) }
         if !isProper { frame.part.defects.insert(.invalidBoundary) }
         frame.boundary = boundary

@@ -52,11 +52,11 @@ package struct MIMEPart: Sendable {
     /// Parts in the whole tree, a bound on memory; real mail has dozens. Beyond it the last part keeps the rest
     /// (`.tooManyParts`).
     package static let maximumPartCount = 10_000
-    /// Octets of a part's header section that are held where a body comes in pieces; real ones have some hundred. A longer one is where
-    /// the reading stops (`MIMEStop`).
+    /// Octets of a part's header section that are held where a body comes in pieces; real ones have some hundred. A longer one is
+    /// where the reading stops (`MIMEStop`).
     package static let maximumHeaderSize = 262_144
-    /// Octets of a line that are held until it is known to be no delimiter, where a body comes in pieces; a boundary has 70 characters at
-    /// most. A longer delimiter is where the reading stops (`MIMEStop`).
+    /// Octets of a line that are held until it is known to be no delimiter, where a body comes in pieces; a boundary has 70
+    /// characters at most. A longer delimiter is where the reading stops (`MIMEStop`).
     package static let maximumDelimiterLine = 16_384
 
     /// The entity's header section. For a message/rfc822 part's only child: that message's header.
@@ -103,7 +103,9 @@ package struct MIMEPart: Sendable {
             var parser = MIMEParser(header, base: body.startIndex, visitor: MIMETree())
             _ = parser.take(buffer, at: body.startIndex, isLast: true)
             return parser.root
-                ?? MIMEPart(header: header, headerRange: body.startIndex..<body.startIndex, bodyStart: body.startIndex, depth: 0, default: .plainText)
+                ?? MIMEPart(
+                    header: header, headerRange: body.startIndex..<body.startIndex, bodyStart: body.startIndex, depth: 0,
+                    default: .plainText)
         }
     }
 

@@ -22,8 +22,8 @@ package struct TextStretch: Sendable {
     package let defects: Set<TransferDefect>
 }
 
-/// Takes a body in chunks of any size and gives its texts: the leaves that the caller wants, those of attached messages too. What it
-/// reads as parts is what `MIMEPart.parse` reads.
+/// Takes a body in chunks of any size and gives its texts: the leaves that the caller wants, those of attached messages too. What
+/// it reads as parts is what `MIMEPart.parse` reads.
 ///
 ///     var walker = TextWalker(header: header) { PartKind.isText($0.contentType) }
 ///     // as the body passes
@@ -32,8 +32,8 @@ package struct TextStretch: Sendable {
 ///     for stretch in walker.finish() { … }
 ///     if walker.stop != nil { … }
 ///
-/// Most texts are one stretch. A longer one comes in several, each beginning with the end of the one before (`overlap` octets), so that
-/// whatever is no longer than the overlap is in one of them whole; what is within the overlap was seen before.
+/// Most texts are one stretch. A longer one comes in several, each beginning with the end of the one before (`overlap` octets),
+/// so that whatever is no longer than the overlap is in one of them whole; what is within the overlap was seen before.
 ///
 /// Holds at most a stretch, its overlap, and the header section or line that is not complete yet. A text has no limit.
 /// Not part of the walk: messages in a transfer encoding, which are given unchanged, and files that are not text.
@@ -160,7 +160,9 @@ struct TextCollector: MIMEVisitor {
             self.isLoose = isLoose
             encoding = isLoose ? .binary : part.transferEncoding
             let charset = part.contentType.charset ?? ""
-            isWide = charset.hasPrefix("utf-16") || charset.hasPrefix("utf-32") || charset.hasPrefix("utf16") || charset.hasPrefix("ucs")
+            isWide =
+                charset.hasPrefix("utf-16") || charset.hasPrefix("utf-32") || charset.hasPrefix("utf16")
+                || charset.hasPrefix("ucs")
         }
 
         mutating func take(_ octets: UnsafeBufferPointer<UInt8>, into ready: inout [TextStretch]) {
@@ -201,14 +203,15 @@ struct TextCollector: MIMEVisitor {
             count += octets.count - overlap
             ready.append(
                 TextStretch(
-                    part: part, ordinal: ordinal, octets: octets, overlap: overlap, start: start, isLast: isLast, isLoose: isLoose,
+                    part: part, ordinal: ordinal, octets: octets, overlap: overlap, start: start, isLast: isLast,
+                    isLoose: isLoose,
                     defects: defects))
             guard !isLast else { return }
             tail = Array(octets[tailStart(octets, start: start)...])
         }
 
-        /// Where what is handed out again begins: with a line where there is one, as charsets with a state begin again there; where characters
-        /// are wide, with one of them.
+        /// Where what is handed out again begins: with a line where there is one, as charsets with a state begin again there;
+        /// where characters are wide, with one of them.
         private func tailStart(_ octets: [UInt8], start: Int) -> Int {
             let earliest = max(0, octets.count - TextWalker.overlap)
             let latest = max(earliest, octets.count - TextWalker.overlap / 2)
@@ -227,8 +230,8 @@ extension Base64.Decoder {
 }
 
 extension QuotedPrintable {
-    /// Where a text can be cut so that both sides decode to what the whole does: behind its last line break, else before the last octet that
-    /// begins something. Never 0.
+    /// Where a text can be cut so that both sides decode to what the whole does: behind its last line break, else before the last
+    /// octet that begins something. Never 0.
     static func lastCut(in raw: [UInt8]) -> Int {
         if let lineFeed = raw.lastIndex(of: 0x0A) { return lineFeed + 1 }
         // What an escape may have begun goes with what follows, and so do white space and what may be a soft line break.

@@ -150,10 +150,13 @@ struct DKIMSignedFields {
     /// How many fields of this name (in any case) there are.
     func count(_ name: StaticString) -> Int { name.withUTF8Buffer(count) }
 
-    private func count(_ name: UnsafeBufferPointer<UInt8>) -> Int { index.number(of: name).map { index.ordinal(index.last($0)) } ?? 0 }
+    private func count(_ name: UnsafeBufferPointer<UInt8>) -> Int {
+        index.number(of: name).map { index.ordinal(index.last($0)) } ?? 0
+    }
 
     /// The fields that are signed, in the order of the names.
-    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil where it is not among the fields.
+    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil where it is not among the
+    ///   fields.
     func signed(_ names: DKIMNameList, own: Int?) -> [Int] {
         var chosen: [Int] = []
         // By name the next field to be taken, counted from 1 so that 0 is a name that has not occurred; -1 where none is left.

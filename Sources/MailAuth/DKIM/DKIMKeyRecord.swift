@@ -29,8 +29,8 @@ struct DKIMKeyRecord: Sendable {
     /// The key itself; nil where the data is none of that type.
     let publicKey: PublicKey?
 
-    /// The records read of late. A team's mail comes under one key, and a key's first use also works out what libcrypto keeps with it for
-    /// the next ones.
+    /// The records read of late. A team's mail comes under one key, and a key's first use also works out what libcrypto keeps
+    /// with it for the next ones.
     static let parsed = ParsedRecords<Result<DKIMKeyRecord, Unusable>> { text in
         do throws(Unusable) { return .success(try DKIMKeyRecord(text)) } catch { return .failure(error) }
     }

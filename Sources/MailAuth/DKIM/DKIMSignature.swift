@@ -48,7 +48,9 @@ struct DKIMSignature {
             throw DKIMSyntaxError("the algorithm is unknown")
         }
         self.algorithm = known
-        guard let domain = DKIMSyntax.domain(try required("d").value) else { throw DKIMSyntaxError("d= is not a valid domain name") }
+        guard let domain = DKIMSyntax.domain(try required("d").value) else {
+            throw DKIMSyntaxError("d= is not a valid domain name")
+        }
         guard let selector = DKIMSyntax.domain(try required("s").value),
             selector.utf8.count + "._domainkey.".utf8.count + domain.utf8.count <= DomainName.maximumQueryLength
         else { throw DKIMSyntaxError("s= is not a valid selector") }

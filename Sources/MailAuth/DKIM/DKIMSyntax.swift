@@ -64,10 +64,14 @@ enum DKIMSyntax {
         for index in bytes.startIndex...bytes.endIndex {
             guard index == bytes.endIndex || bytes[index] == UInt8(ascii: ".") else {
                 let octet = bytes[index]
-                guard octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else { return nil }
+                guard octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "_") else {
+                    return nil
+                }
                 continue
             }
-            guard (1...DomainName.maximumLabelLength).contains(index - start), bytes[start] != UInt8(ascii: "-"), bytes[index - 1] != UInt8(ascii: "-") else { return nil }
+            guard (1...DomainName.maximumLabelLength).contains(index - start), bytes[start] != UInt8(ascii: "-"),
+                bytes[index - 1] != UInt8(ascii: "-")
+            else { return nil }
             start = index + 1
         }
         return String(unsafeUninitializedCapacity: bytes.count) { buffer in

@@ -58,14 +58,17 @@ struct DKIMTagList {
     }
 
     private mutating func append(_ specification: Range<Int>) throws(DKIMSyntaxError) {
-        guard let equals = bytes[specification].firstIndex(of: UInt8(ascii: "=")) else { throw DKIMSyntaxError("a tag without =") }
+        guard let equals = bytes[specification].firstIndex(of: UInt8(ascii: "=")) else {
+            throw DKIMSyntaxError("a tag without =")
+        }
         let name = DKIMSyntax.trimmed(bytes[specification.lowerBound..<equals])
         guard let first = name.first, first.isASCIILetter,
             name.allSatisfy({ $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "_") })
         else { throw DKIMSyntaxError("a malformed tag name") }
         guard isNew(name) else {
             // A long name in a reason is of no use to anyone.
-            throw DKIMSyntaxError(name.count <= 16 ? "the tag \(String(decoding: name, as: UTF8.self))= occurs twice" : "a tag occurs twice")
+            throw DKIMSyntaxError(
+                name.count <= 16 ? "the tag \(String(decoding: name, as: UTF8.self))= occurs twice" : "a tag occurs twice")
         }
         places.append(Place(name: name.indices, range: (equals + 1)..<specification.upperBound))
     }

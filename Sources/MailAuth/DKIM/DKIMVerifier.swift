@@ -76,8 +76,8 @@ package final class DKIMVerifier {
         bodyHashes = DKIMBodyHashes(requests)
     }
 
-    /// Asks for the keys and checks the signed fields before there is a body: one finding for each DKIM-Signature field, as it will be if the
-    /// body is the one that was signed.
+    /// Asks for the keys and checks the signed fields before there is a body: one finding for each DKIM-Signature field, as it
+    /// will be if the body is the one that was signed.
     func prepare(resolver: any DNSResolver) -> [DKIMFinding] {
         var keys = DKIMKeyLookup(resolver: resolver, limits: limits)
         return candidates.map { candidate in
@@ -135,7 +135,8 @@ package final class DKIMVerifier {
 
     /// The signature over the fields, which says what the body must be.
     private static func evaluate(
-        _ signature: DKIMSignature, headerDigest: [UInt8], coversWholeBody whole: Bool, keys: inout DKIMKeyLookup, limits: DKIMLimits
+        _ signature: DKIMSignature, headerDigest: [UInt8], coversWholeBody whole: Bool, keys: inout DKIMKeyLookup,
+        limits: DKIMLimits
     ) -> DKIMFinding {
         let records: [DKIMKeyRecord]
         switch keys.records(signature.keyName) {
@@ -190,7 +191,9 @@ package final class DKIMVerifier {
             result: result, domain: signature?.domain ?? "", selector: signature?.selector ?? "",
             algorithm: signature?.algorithm.rawValue ?? "", coversWholeBody: coversWholeBody ?? (signature?.bodyLength == nil),
             reason: reason, identityDomain: signature?.identityDomain ?? "",
-            signaturePrefix: signature.map { String(decoding: Base64.encodeUnbroken(Array($0.signature.prefix(6))), as: UTF8.self) } ?? "",
+            signaturePrefix: signature.map {
+                String(decoding: Base64.encodeUnbroken(Array($0.signature.prefix(6))), as: UTF8.self)
+            } ?? "",
             isTesting: isTesting)
     }
 }

@@ -2,7 +2,8 @@
 
 import Synchronization
 
-/// Wraps a resolver for one message that is evaluated twice: what was asked before the body is not asked again behind it, nor waited for.
+/// Wraps a resolver for one message that is evaluated twice: what was asked before the body is not asked again behind it, nor
+/// waited for.
 final class RememberingResolver: DNSResolver {
     private struct Question: Hashable {
         let name: String

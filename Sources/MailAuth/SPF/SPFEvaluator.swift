@@ -152,7 +152,9 @@ struct SPFEvaluator {
     }
 
     /// Asks on behalf of a term: a temporary failure ends the check, and nothing found counts as void, once for each term.
-    private mutating func ask(_ name: String, _ type: DNSRecordType, _ term: String, _ domain: String) throws(Abort)
+    private mutating func ask(
+        _ name: String, _ type: DNSRecordType, _ term: String, _ domain: String
+    ) throws(Abort)
         -> [DNSRecord]
     {
         switch resolver.query(name, type) {

@@ -4,8 +4,8 @@ import MailCrypto
 import PosternStore
 import Synchronization
 
-/// The keys that are not revoked. `refresh` is called every second, so that a revocation takes effect within two. A key that is not known is
-/// looked for at once, so that a new one opens as soon as it was issued.
+/// The keys that are not revoked. `refresh` is called every second, so that a revocation takes effect within two. A key that is
+/// not known is looked for at once, so that a new one opens as soon as it was issued.
 package final class KeyCache: Sendable {
     private struct State {
         var revision: APIKeyRepository.Revision?
@@ -52,7 +52,9 @@ package final class KeyCache: Sendable {
         let credential = state.withLock { $0.credentials[key.id] }
         // As long for an unknown id as for a known one.
         let hash = key.hash
-        guard constantTimeEqual(hash, credential?.hash ?? [UInt8](repeating: 0, count: hash.count)), let credential else { throw .unknown }
+        guard constantTimeEqual(hash, credential?.hash ?? [UInt8](repeating: 0, count: hash.count)), let credential else {
+            throw .unknown
+        }
         guard credential.key.state(now: now) == .active else { throw .expired }
         state.withLock { _ = $0.used.insert(key.id) }
         if let team = credential.key.team {

@@ -56,7 +56,9 @@ package struct AccountListRoutes: RouteModule {
             let after = page.after.flatMap { Int64($0) } ?? 0
             let found = try await pool.run { try store.accountList.accounts(team: team, after: after, limit: page.limit + 1) }
             let items = found.prefix(page.limit).map { Item($0, forOperator: team == nil) }
-            let next = found.count > page.limit ? found.prefix(page.limit).last.map { cursors.cursor(after: "\($0.number)", of: listing) } : nil
+            let next =
+                found.count > page.limit
+                ? found.prefix(page.limit).last.map { cursors.cursor(after: "\($0.number)", of: listing) } : nil
             return try .json(Page(items: items, nextCursor: next))
         }
     }

@@ -62,7 +62,9 @@ package struct AddressRoutes: RouteModule {
     }
 
     static func address(_ text: String, at pointer: String) throws -> AddrSpec {
-        guard text.utf8.count <= 320, let address = try? AddrSpec.typed(text) else { throw Problem.invalid("this is not a valid email address", at: pointer) }
+        guard text.utf8.count <= 320, let address = try? AddrSpec.typed(text) else {
+            throw Problem.invalid("this is not a valid email address", at: pointer)
+        }
         return address.folded
     }
 

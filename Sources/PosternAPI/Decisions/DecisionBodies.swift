@@ -30,7 +30,8 @@ struct Members {
     }
 
     /// A text that must be there and be one of a few.
-    func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word where Word.RawValue == String {
+    func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word
+    where Word.RawValue == String {
         guard let text = try text(name, limit: 64) else { throw Problem.invalid("is missing", at: "/\(name)") }
         if let word = Word(rawValue: text) { return word }
         let names = Word.allCases.map(\.rawValue).joined(separator: ", ")
@@ -58,7 +59,9 @@ extension DecisionRequest {
         }
         context = try values.members.sorted { $0.name < $1.name }.map { member in
             guard let value = CELValue(member.value) else {
-                throw Problem.invalid("\(member.value.kind) is not allowed as a value of context", at: "/context/" + StrictDecoder.escaped(member.name))
+                throw Problem.invalid(
+                    "\(member.value.kind) is not allowed as a value of context",
+                    at: "/context/" + StrictDecoder.escaped(member.name))
             }
             return (member.name, value)
         }

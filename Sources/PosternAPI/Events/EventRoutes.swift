@@ -60,7 +60,9 @@ package struct EventRoutes: RouteModule {
             let found = try await pool.run {
                 try store.outbox.events(team: team, state: state, before: before, limit: page.limit + 1)
             }
-            let next = found.count > page.limit ? found.prefix(page.limit).last.map { cursors.cursor(after: "\($0.number)", of: listing) } : nil
+            let next =
+                found.count > page.limit
+                ? found.prefix(page.limit).last.map { cursors.cursor(after: "\($0.number)", of: listing) } : nil
             return try .json(Page(items: found.prefix(page.limit).map(Item.init), nextCursor: next))
         }
         routes.post("/v1/events/{jti}/retry", access: .either(.eventsWrite)) { [store, pool, now] request, context in

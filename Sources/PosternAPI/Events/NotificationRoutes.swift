@@ -15,7 +15,8 @@ package struct NotificationRoutes: RouteModule {
 
     /// - Parameter now: seconds since 1970.
     package init(
-        store: Store, pool: BlockingPool, issuers: StoredIssuers, keys: any VerificationKeySource, now: @escaping @Sendable () -> Int64
+        store: Store, pool: BlockingPool, issuers: StoredIssuers, keys: any VerificationKeySource,
+        now: @escaping @Sendable () -> Int64
     ) {
         self.store = store
         self.pool = pool
@@ -26,7 +27,8 @@ package struct NotificationRoutes: RouteModule {
 
     package func addRoutes(to routes: APIRoutes) {
         // Open: the signature says who sends it.
-        routes.on(.post, "/v1/notifications/{issuer}", access: .open, bodyLimit: IncomingEvent.maximumBodyLength) { request, context in
+        routes.on(.post, "/v1/notifications/{issuer}", access: .open, bodyLimit: IncomingEvent.maximumBodyLength) {
+            request, context in
             try await take(request, context)
         }
     }
@@ -43,7 +45,10 @@ package struct NotificationRoutes: RouteModule {
         let change = Change(actor: "issuer:\(issuer.name)", now: time)
         let outcome = try await pool.run { [store] in try store.externalEvents.apply(external, change) }
         context.logger.info(
-            "notification", metadata: ["issuer": "\(issuer.name)", "type": "\(event.kind?.rawValue ?? "unknown")", "outcome": "\(outcome.rawValue)"])
+            "notification",
+            metadata: [
+                "issuer": "\(issuer.name)", "type": "\(event.kind?.rawValue ?? "unknown")", "outcome": "\(outcome.rawValue)",
+            ])
         // Whatever it came to, the issuer need not send it again.
         return Response(status: .ok, headers: [.contentLength: "0"])
     }

@@ -18,7 +18,8 @@ package struct MetricsRoutes: RouteModule {
         routes.get("/metrics", access: .operator(.metricsRead)) { [metrics, pool] _, _ in
             let text = try await pool.run { metrics.registry.text() }
             return Response(
-                status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"], body: .init(byteBuffer: ByteBuffer(string: text)))
+                status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
+                body: .init(byteBuffer: ByteBuffer(string: text)))
         }
     }
 }

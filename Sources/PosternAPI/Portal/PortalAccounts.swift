@@ -18,7 +18,9 @@ extension PortalPage {
     /// The account of the path, where it is the user's own.
     private func account(_ request: PortalRequest, _ session: PageSession) async throws -> UserExportAccount {
         let number = try request.number("account")
-        guard let account = try await accounts(session).first(where: { $0.number == number }) else { throw PortalRefusal.notFound }
+        guard let account = try await accounts(session).first(where: { $0.number == number }) else {
+            throw PortalRefusal.notFound
+        }
         return account
     }
 
@@ -64,10 +66,12 @@ extension PortalPage {
             values["other_inbox"] = PortalText.address(inbox.address)
         }
         if let move = account.move {
-            values["move"] = [
-                "team": move.team, "number": move.account, "app": move.clientID ?? "Mail of \(account.team.name)", "on": PortalText.date(move.movedAt),
-                "until": PortalText.date(move.endsAt),
-            ] as [String: Any]
+            values["move"] =
+                [
+                    "team": move.team, "number": move.account, "app": move.clientID ?? "Mail of \(account.team.name)",
+                    "on": PortalText.date(move.movedAt),
+                    "until": PortalText.date(move.endsAt),
+                ] as [String: Any]
         }
         values.merge(knowledge(account, inboxes: inboxes, userName: userName)) { $1 }
         if let day = account.probingDay { values["written_day"] = PortalText.date(day * 86_400) }
@@ -119,7 +123,9 @@ extension PortalPage {
             ]
         }
         values["has_consents"] = !account.consents.isEmpty
-        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) { values["inbox"] = PortalText.address(inbox.address) }
+        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) {
+            values["inbox"] = PortalText.address(inbox.address)
+        }
         values["sources"] = sources.map { ["name": $0.kind == .domain ? "anything@\($0.value)" : $0.value] }
         values["can_write"] = account.isActive && !sources.isEmpty
         if let problem {
@@ -137,7 +143,9 @@ extension PortalPage {
 
     func switchForwarding(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
-        guard let address = account.address, let state = request.form["state"], ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
+        guard let address = account.address, let state = request.form["state"], ["on", "off"].contains(state) else {
+            throw PortalRefusal.notFound
+        }
         try await pool.run { [store, now] in
             _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now()))
         }
@@ -149,7 +157,9 @@ extension PortalPage {
 
     private func consent(_ request: PortalRequest, _ account: UserExportAccount) throws -> UserExportConsent {
         let number = try request.number("group")
-        guard let consent = account.consents.first(where: { $0.group.number == number && $0.isLive }) else { throw PortalRefusal.notFound }
+        guard let consent = account.consents.first(where: { $0.group.number == number && $0.isLive }) else {
+            throw PortalRefusal.notFound
+        }
         return consent
     }
 
@@ -162,7 +172,8 @@ extension PortalPage {
             [
                 "number": account.number, "group": consent.group.number, "names": names, "team": account.team.name,
                 "is_last": account.consents.filter(\.isLive).count == 1, "is_real": account.emailKind == .real,
-            ].merging(account.address.map { ["address": $0.wireForm] } ?? [:]) { $1 }, title: "Stop using \(names)?", current: .addresses)
+            ].merging(account.address.map { ["address": $0.wireForm] } ?? [:]) { $1 }, title: "Stop using \(names)?",
+            current: .addresses)
     }
 
     func stop(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
@@ -183,14 +194,16 @@ extension PortalPage {
         guard account.isActive, let relayAddress = account.address else { throw PortalRefusal.notFound }
         guard let correspondent = try? AddrSpec.typed(typed) else {
             return try await showAccount(
-                request, session, problem: "That is not a valid email address. Enter only the address, as in help@example.com.", status: .unprocessableContent)
+                request, session, problem: "That is not a valid email address. Enter only the address, as in help@example.com.",
+                status: .unprocessableContent)
         }
         let covers = try await pool.run { [store] in
             try store.sources.teams(registering: correspondent).contains(account.team.number)
         }
         guard covers else {
             return try await showAccount(
-                request, session, problem: "\(account.team.name) has not registered that address: you can write only to those listed below.",
+                request, session,
+                problem: "\(account.team.name) has not registered that address: you can write only to those listed below.",
                 status: .unprocessableContent)
         }
         guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw PortalRefusal.notFound }
@@ -203,11 +216,13 @@ extension PortalPage {
             }
             guard isStored else {
                 return try await showAccount(
-                    request, session, problem: "Too many new addresses today; try again after midnight (UTC).", status: .unprocessableContent)
+                    request, session, problem: "Too many new addresses today; try again after midnight (UTC).",
+                    status: .unprocessableContent)
             }
         }
         return try await showAccount(
-            request, session, written: (correspondent.wireForm, AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm))
+            request, session,
+            written: (correspondent.wireForm, AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm))
     }
 
     /// Who changes something on the page.

@@ -43,7 +43,8 @@ extension PortalPage {
 
     func showDeletion(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let (token, browser) = (try request.token(), request.browser)
-        let state = try await pool.run { [store, now] in try store.page.state(of: token, .deletion, browser: browser, now: now()) }
+        let state = try await pool.run { [store, now] in try store.page.state(of: token, .deletion, browser: browser, now: now())
+        }
         guard state == .good else {
             return try request.html(
                 "link", ["other_browser": state == .otherBrowser], title: "This link does not work here",
@@ -62,7 +63,8 @@ extension PortalPage {
             return true
         }
         guard isDone else { return try request.html("link", title: "This link has expired", status: .gone) }
-        return request.redirect("/me/goodbye", cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
+        return request.redirect(
+            "/me/goodbye", cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
     }
 }
 
@@ -94,7 +96,8 @@ enum PortalExport {
         case .day(let day): string(String(timestamp(day.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10)))
         case .words(let words): "[" + words.map(string).joined(separator: ", ") + "]"
         // As it is stored, where it is JSON; as text where it is not, so that the whole stays JSON.
-        case .json(let text): (try? JSONSerialization.jsonObject(with: Data(text.utf8), options: [.fragmentsAllowed])) == nil ? string(text) : text
+        case .json(let text):
+            (try? JSONSerialization.jsonObject(with: Data(text.utf8), options: [.fragmentsAllowed])) == nil ? string(text) : text
         }
     }
 

@@ -7,20 +7,28 @@ import PosternStore
 
 extension PortalPage {
     func showInboxes(
-        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, about inbox: Int64? = nil, status: HTTPResponse.Status = .ok
+        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, about inbox: Int64? = nil,
+        status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let limits = mailer.settings.limits
         let rows = try await pool.run { [store, now] in
             try store.inboxes.inboxes(user: session.userID).map { inbox in
-                (inbox, inbox.isVerified ? nil : try store.verifications.state(user: session.userID, inbox: inbox.number, limits: limits, now: now()))
+                (
+                    inbox,
+                    inbox.isVerified
+                        ? nil
+                        : try store.verifications.state(user: session.userID, inbox: inbox.number, limits: limits, now: now())
+                )
             }
         }
         let items = rows.map { row -> [String: Any] in
             let (item, state) = row
             var values: [String: Any] = [
-                "number": item.number, "address": PortalText.address(item.address), "is_default": item.isDefault && item.isVerified,
+                "number": item.number, "address": PortalText.address(item.address),
+                "is_default": item.isDefault && item.isVerified,
                 "is_verified": item.isVerified, "is_reply_only": item.isReplyOnly,
-                "can_use": item.isVerified && !item.isDefault && !item.isReplyOnly, "can_remove": !(item.isDefault && item.isVerified),
+                "can_use": item.isVerified && !item.isDefault && !item.isReplyOnly,
+                "can_remove": !(item.isDefault && item.isVerified),
                 "is_current": item.number == session.inboxNumber, "under_way": (state?.triesLeft ?? 0) > 0,
                 "since": PortalText.date(item.verifiedAt ?? item.createdAt),
             ]
@@ -52,13 +60,16 @@ extension PortalPage {
         let typed = (request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)
         guard let address = try? AddrSpec.typed(typed) else {
             return try await showInboxes(
-                request, session, problem: "That is not a valid email address. Enter only the address, as in name@example.com.", status: .unprocessableContent)
+                request, session, problem: "That is not a valid email address. Enter only the address, as in name@example.com.",
+                status: .unprocessableContent)
         }
         do {
             let change = Self.change(session, now())
             let pending = try await pool.run { [store, mailer] in
-                let inbox = try store.inboxes.add(user: session.userID, InboxAddress(address), isVerified: false, isReplyOnly: false, change)
-                return try store.verifications.begin(user: session.userID, .number(inbox.number), limits: mailer.settings.limits, change)
+                let inbox = try store.inboxes.add(
+                    user: session.userID, InboxAddress(address), isVerified: false, isReplyOnly: false, change)
+                return try store.verifications.begin(
+                    user: session.userID, .number(inbox.number), limits: mailer.settings.limits, change)
             }
             try write(pending)
             return request.redirect("/me/inboxes", told: "sent")
@@ -77,7 +88,8 @@ extension PortalPage {
             try write(pending)
             return request.redirect("/me/inboxes", told: "sent")
         } catch let refusal as StoreRefusal where refusal.code != .notFound {
-            return try await showInboxes(request, session, problem: PortalRequest.sentence(refusal.message), about: number, status: .conflict)
+            return try await showInboxes(
+                request, session, problem: PortalRequest.sentence(refusal.message), about: number, status: .conflict)
         }
     }
 
@@ -97,7 +109,8 @@ extension PortalPage {
         do {
             _ = try await pool.run { [store, mailer, now] in
                 try store.verifications.confirm(
-                    user: session.userID, .number(number), code: code, limits: mailer.settings.limits, Self.change(session, now()))
+                    user: session.userID, .number(number), code: code, limits: mailer.settings.limits, Self.change(session, now())
+                )
             }
             return request.redirect("/me/inboxes", told: "confirmed")
         } catch let refusal as StoreRefusal where refusal.code != .notFound {

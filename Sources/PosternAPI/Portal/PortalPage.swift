@@ -83,7 +83,9 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/inboxes/{inbox}/remove") { try await removeInbox($0, $1) }
         signedIn(routes, .get, "/me/data") { request, _ in try request.html("data", title: "Your data", current: .data) }
         signedIn(routes, .get, "/me/data.json") { try await download($0, $1) }
-        signedIn(routes, .get, "/me/delete") { request, _ in try request.html("delete", title: "Delete everything", current: .data) }
+        signedIn(routes, .get, "/me/delete") { request, _ in
+            try request.html("delete", title: "Delete everything", current: .data)
+        }
         signedIn(routes, .post, "/me/delete") { try await sendDeletionLink($0, $1) }
         signedIn(routes, .get, "/me/delete/{token}") { try await showDeletion($0, $1) }
         signedIn(routes, .post, "/me/delete/{token}") { try await delete($0, $1) }
@@ -133,7 +135,9 @@ package struct PortalPage: RouteModule {
         _ handler: @escaping @Sendable (PortalRequest, PageSession) async throws -> Response
     ) {
         open(routes, method, path) { request in
-            guard let token = request.sessionToken, let session = try await pool.run({ try store.page.session(token, now: now()) }) else {
+            guard let token = request.sessionToken,
+                let session = try await pool.run({ try store.page.session(token, now: now()) })
+            else {
                 return request.redirect("/me/sign-in")
             }
             var request = request

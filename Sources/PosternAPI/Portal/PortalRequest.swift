@@ -32,14 +32,16 @@ struct PortalRefusal: Error {
     static func tooOften(_ seconds: Int) -> PortalRefusal {
         PortalRefusal(
             status: .tooManyRequests, title: "Too many links were requested",
-            text: "Too many sign-in links were requested from your network. Wait a few minutes, and check your inbox in the meantime.",
+            text:
+                "Too many sign-in links were requested from your network. Wait a few minutes, and check your inbox in the meantime.",
             retryAfter: seconds)
     }
 
     static let foreign = PortalRefusal(
         status: .forbidden, title: "That did not come from this page",
         text: "The form was not sent from this page, or it is too old. Reload the page and try again.")
-    static let notFound = PortalRefusal(status: .notFound, title: "Page not found", text: "The address is wrong, or the page no longer exists.")
+    static let notFound = PortalRefusal(
+        status: .notFound, title: "Page not found", text: "The address is wrong, or the page no longer exists.")
     static let notLikeThat = PortalRefusal(
         status: .methodNotAllowed, title: "This page cannot be opened directly",
         text: "It is a step of a form. Go to the page with the form, and use the button there.")
@@ -83,18 +85,23 @@ struct PortalRequest: Sendable {
 
     /// A token in the path, as we make them. Throws `PortalRefusal` (404).
     func token() throws -> String {
-        guard let text = context.parameters.get("token"), text.utf8.count == 32, Base32.isEncoded(text.utf8) else { throw PortalRefusal.notFound }
+        guard let text = context.parameters.get("token"), text.utf8.count == 32, Base32.isEncoded(text.utf8) else {
+            throw PortalRefusal.notFound
+        }
         return text
     }
 
-    /// What was done just now: a word of ours, in a cookie that the page takes away again. A link cannot say so, and a reload does not.
+    /// What was done just now: a word of ours, in a cookie that the page takes away again. A link cannot say so, and a reload
+    /// does not.
     var told: String? { page.cookies.word(PortalCookies.told, in: request.headers) }
 
     /// Browsers say where a request comes from; what says that it comes from elsewhere does not get in.
     func checkOrigin() throws {
         guard request.method != .get, request.method != .head else { return }
         // Under our own no-referrer browsers write `null`; then Sec-Fetch-Site tells, and the token of the form in any case.
-        if let origin = request.headers[.origin], origin != "null", origin.lowercased() != page.origin { throw PortalRefusal.foreign }
+        if let origin = request.headers[.origin], origin != "null", origin.lowercased() != page.origin {
+            throw PortalRefusal.foreign
+        }
         if let name = HTTPField.Name("Sec-Fetch-Site"), let site = request.headers[name], site != "same-origin", site != "none" {
             throw PortalRefusal.foreign
         }
@@ -118,12 +125,15 @@ struct PortalRequest: Sendable {
     ///   - alert: what went wrong, read out at once.
     ///   - notice: what was done.
     func html(
-        _ view: String, _ values: [String: Any] = [:], title: String, status: HTTPResponse.Status = .ok, current: PortalViews.Place? = nil,
+        _ view: String, _ values: [String: Any] = [:], title: String, status: HTTPResponse.Status = .ok,
+        current: PortalViews.Place? = nil,
         alert: String? = nil, notice: String? = nil, cookies: [String] = []
     ) throws -> Response {
         var values = values
         if let csrf { values["csrf"] = csrf }
-        let text = try page.views.render(view, values, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf, alert: alert, notice: notice)
+        let text = try page.views.render(
+            view, values, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf, alert: alert,
+            notice: notice)
         var headers: HTTPFields = [.contentType: "text/html; charset=utf-8", .cacheControl: "no-store"]
         headers.append(PortalHeaders.policy)
         headers.append(PortalHeaders.referrer)
@@ -151,7 +161,8 @@ struct PortalRequest: Sendable {
     func failure(_ error: any Error) throws -> Response {
         switch error {
         case let refusal as PortalRefusal:
-            var response = try html("refusal", ["title": refusal.title, "text": refusal.text], title: refusal.title, status: refusal.status)
+            var response = try html(
+                "refusal", ["title": refusal.title, "text": refusal.text], title: refusal.title, status: refusal.status)
             if let seconds = refusal.retryAfter { response.headers[.retryAfter] = "\(seconds)" }
             return response
         case let refusal as StoreRefusal:
@@ -166,7 +177,8 @@ struct PortalRequest: Sendable {
                 context.logger.error("request failed", metadata: ["error": "\(shown)"])
             }
             return try html(
-                "refusal", ["title": problem.title, "text": problem.detail.map(Self.sentence) ?? "Try again later."], title: problem.title,
+                "refusal", ["title": problem.title, "text": problem.detail.map(Self.sentence) ?? "Try again later."],
+                title: problem.title,
                 status: problem.status)
         }
     }
@@ -214,7 +226,9 @@ struct PortalCookies: Sendable {
 
     /// A word of ours; nil for anything else.
     func word(_ name: String, in headers: HTTPFields) -> String? {
-        raw(name, in: headers).flatMap { !$0.isEmpty && $0.utf8.count < 32 && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } ? $0 : nil }
+        raw(name, in: headers).flatMap {
+            !$0.isEmpty && $0.utf8.count < 32 && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } ? $0 : nil
+        }
     }
 
     private func raw(_ name: String, in headers: HTTPFields) -> String? {

@@ -26,12 +26,14 @@ extension PortalPage {
     func sendSignInLink(_ request: PortalRequest) async throws -> Response {
         guard let browser = request.browser else {
             return try await askForAddress(
-                request, alert: "Your browser does not store cookies, or this page was open for too long. Try again.", status: .badRequest)
+                request, alert: "Your browser does not store cookies, or this page was open for too long. Try again.",
+                status: .badRequest)
         }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
         guard let address = try? AddrSpec.typed((request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)) else {
             return try await askForAddress(
-                request, problem: "That is not a valid email address. Enter only the address, as in name@example.com.", status: .unprocessableContent)
+                request, problem: "That is not a valid email address. Enter only the address, as in name@example.com.",
+                status: .unprocessableContent)
         }
         // Before anything is looked up, and anyone who is asked for: it reveals nothing about who has an account.
         if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
@@ -48,7 +50,9 @@ extension PortalPage {
                         logger.warning("no sign-in link was sent", metadata: ["detail": "\(error)"])
                     }
                 }
-                if !isQueued { logger.warning("no sign-in link was sent", metadata: ["detail": "too much mail waits to be submitted"]) }
+                if !isQueued {
+                    logger.warning("no sign-in link was sent", metadata: ["detail": "too much mail waits to be submitted"])
+                }
             } catch {
                 // A refusal is a limit; both are for the operator alone.
                 logger.warning("no sign-in link was sent", metadata: ["detail": "\(error)"])
@@ -104,7 +108,9 @@ extension PortalPage {
     func showConfirmation(_ request: PortalRequest) async throws -> Response {
         let token = try request.token()
         let found = try await pool.run { [store, now] in try store.verifications.inbox(link: token, now: now()) }
-        guard let found else { return try request.html("link", ["is_confirmation": true], title: "This link has expired", status: .gone) }
+        guard let found else {
+            return try request.html("link", ["is_confirmation": true], title: "This link has expired", status: .gone)
+        }
         guard found.isNew else { return try request.html("confirmed", title: "Your inbox is confirmed") }
         return try request.html("confirm", ["token": token], title: "Confirm your inbox")
     }

@@ -46,14 +46,18 @@ struct PortalViews: Sendable {
         values["service"] = service
         values["mark"] = PortalStyle.mark
         var whole: [String: Any] = [
-            "title": title, "service": service, "mark": PortalStyle.mark, "version": PortalStyle.version, "content": template.render(values),
+            "title": title, "service": service, "mark": PortalStyle.mark, "version": PortalStyle.version,
+            "content": template.render(values),
             "is_narrow": current == nil,
         ]
         if let current {
-            whole["nav"] = [
-                "items": Place.allCases.map { ["path": $0.path, "title": $0.title, "current": $0 == current] as [String: Any] },
-                "csrf": csrf ?? "",
-            ] as [String: Any]
+            whole["nav"] =
+                [
+                    "items": Place.allCases.map {
+                        ["path": $0.path, "title": $0.title, "current": $0 == current] as [String: Any]
+                    },
+                    "csrf": csrf ?? "",
+                ] as [String: Any]
         }
         if let alert { whole["alert"] = ["text": alert] }
         if let notice { whole["notice"] = ["text": notice] }

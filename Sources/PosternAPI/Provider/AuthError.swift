@@ -14,9 +14,15 @@ struct AuthError: Error, Sendable {
     let detail: String
     var headers: HTTPFields = [:]
 
-    static func invalidRequest(_ detail: String) -> AuthError { AuthError(status: .badRequest, code: "invalid_request", detail: detail) }
-    static func invalidGrant(_ detail: String) -> AuthError { AuthError(status: .badRequest, code: "invalid_grant", detail: detail) }
-    static func invalidScope(_ detail: String) -> AuthError { AuthError(status: .badRequest, code: "invalid_scope", detail: detail) }
+    static func invalidRequest(_ detail: String) -> AuthError {
+        AuthError(status: .badRequest, code: "invalid_request", detail: detail)
+    }
+    static func invalidGrant(_ detail: String) -> AuthError {
+        AuthError(status: .badRequest, code: "invalid_grant", detail: detail)
+    }
+    static func invalidScope(_ detail: String) -> AuthError {
+        AuthError(status: .badRequest, code: "invalid_scope", detail: detail)
+    }
     static func unsupportedGrantType() -> AuthError {
         AuthError(
             status: .badRequest, code: "unsupported_grant_type",

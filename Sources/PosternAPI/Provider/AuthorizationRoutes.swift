@@ -118,7 +118,9 @@ package struct AuthorizationRoutes: RouteModule {
 
     private func text(_ text: String?, _ pointer: String, _ maximum: Int) throws {
         guard let text else { return }
-        guard (1...maximum).contains(text.utf8.count), !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+        guard (1...maximum).contains(text.utf8.count),
+            !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        else {
             throw Problem.invalid("must be 1 to \(maximum) octets without control characters", at: pointer)
         }
     }

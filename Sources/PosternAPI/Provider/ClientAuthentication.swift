@@ -51,7 +51,9 @@ struct ClientAuthentication: Sendable {
         guard parts.count == 2, parts[0].lowercased() == "basic", let octets = Data(base64Encoded: String(parts[1])),
             let colon = octets.firstIndex(of: UInt8(ascii: ":")),
             let clientID = FormBody.decode(octets[..<colon]), let secret = FormBody.decode(octets[(colon + 1)...])
-        else { throw AuthError.invalidClient("the Authorization field is not Basic with client_id and client_secret", byHeader: true) }
+        else {
+            throw AuthError.invalidClient("the Authorization field is not Basic with client_id and client_secret", byHeader: true)
+        }
         guard form["client_id"] ?? clientID == clientID else {
             throw AuthError.invalidRequest("client_id differs from that in the Authorization field")
         }

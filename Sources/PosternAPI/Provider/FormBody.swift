@@ -5,7 +5,8 @@ import Hummingbird
 import NIOCore
 import Support
 
-/// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); names that no one asks for do not matter.
+/// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); names that no one asks for do not
+/// matter.
 struct FormBody: Sendable {
     /// Parameters that are looked at; requests have under ten.
     private static let maximum = 100

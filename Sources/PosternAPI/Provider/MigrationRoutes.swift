@@ -7,8 +7,8 @@ import Identity
 import JSON
 import PosternStore
 
-/// The old team sends `sub` and `target` (the new team's identifier) and gets a `transfer_sub`; the new team sends that and gets the
-/// user's new `sub` and address. Both with an access token of scope `user.migration`.
+/// The old team sends `sub` and `target` (the new team's identifier) and gets a `transfer_sub`; the new team sends that and gets
+/// the user's new `sub` and address. Both with an access token of scope `user.migration`.
 package struct MigrationRoutes: RouteModule {
     private let store: Store
     private let pool: BlockingPool
@@ -64,7 +64,8 @@ package struct MigrationRoutes: RouteModule {
             try store.transfers.account(transferSubject: transferSubject, client: client, change)
         }
         guard let found else {
-            throw AuthError.invalidRequest("transfer_sub is not for this client, the transfer is not finished, or its 60 days are over")
+            throw AuthError.invalidRequest(
+                "transfer_sub is not for this client, the transfer is not finished, or its 60 days are over")
         }
         var object: JSONObject = ["sub": .string(found.sub)]
         switch found.email {

@@ -9,7 +9,9 @@ import NIOCore
 extension Request {
     /// The body, up to the route's limit. Throws `Problem` (413).
     package func collect(_ context: APIContext) async throws -> ByteBuffer {
-        if let length = headers[.contentLength].flatMap({ Int($0) }), length > context.bodyLimit { throw Problem.tooLarge(context.bodyLimit) }
+        if let length = headers[.contentLength].flatMap({ Int($0) }), length > context.bodyLimit {
+            throw Problem.tooLarge(context.bodyLimit)
+        }
         context.askForBody(of: self)
         do {
             return try await body.collect(upTo: context.bodyLimit)
@@ -48,7 +50,8 @@ extension Request {
         let parts = given.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
         let parameters = parts.dropFirst().filter { !$0.isEmpty }
         guard parts.first == type, parameters.allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) }) else {
-            throw Problem(.unsupportedMediaType, "unsupported-type", "The body's media type is not supported", detail: "send \(type)")
+            throw Problem(
+                .unsupportedMediaType, "unsupported-type", "The body's media type is not supported", detail: "send \(type)")
         }
     }
 
@@ -63,9 +66,12 @@ extension Request {
                 throw Problem.malformed("the query is not valid UTF-8")
             }
             guard names.contains(name) else {
-                throw Problem.malformed("unknown query parameter; known: \(names.isEmpty ? "none" : names.sorted().joined(separator: ", "))")
+                throw Problem.malformed(
+                    "unknown query parameter; known: \(names.isEmpty ? "none" : names.sorted().joined(separator: ", "))")
             }
-            guard result.updateValue(value, forKey: name) == nil else { throw Problem.malformed("the query parameter \(name) is given twice") }
+            guard result.updateValue(value, forKey: name) == nil else {
+                throw Problem.malformed("the query parameter \(name) is given twice")
+            }
         }
         return result
     }

@@ -48,7 +48,9 @@ package struct Timestamp: Encodable, Sendable, Hashable {
 
 extension Response {
     /// A JSON body.
-    package static func json(_ value: some Encodable, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) throws -> Response {
+    package static func json(
+        _ value: some Encodable, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
+    ) throws -> Response {
         var headers = headers
         headers[.contentType] = "application/json"
         return Response(status: status, headers: headers, body: .init(byteBuffer: try JSONBody.encode(value)))

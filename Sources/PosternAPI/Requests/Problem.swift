@@ -45,29 +45,42 @@ package struct Problem: Error, Sendable {
 
     // MARK: The usual ones
 
-    package static func notFound(_ detail: String? = nil) -> Problem { Problem(.notFound, "not-found", "Not found", detail: detail) }
+    package static func notFound(_ detail: String? = nil) -> Problem {
+        Problem(.notFound, "not-found", "Not found", detail: detail)
+    }
     /// The body is not JSON, or the request is malformed otherwise.
-    package static func malformed(_ detail: String) -> Problem { Problem(.badRequest, "malformed", "The request is malformed", detail: detail) }
+    package static func malformed(_ detail: String) -> Problem {
+        Problem(.badRequest, "malformed", "The request is malformed", detail: detail)
+    }
     /// The request is well-formed, and something in it cannot be taken.
     package static func invalid(_ detail: String, at pointer: String? = nil) -> Problem {
         Problem(
             .unprocessableContent, "invalid", "The request is not valid", detail: detail,
             errors: pointer.map { [Detail(pointer: $0, detail: detail)] } ?? [])
     }
-    package static func conflict(_ detail: String) -> Problem { Problem(.conflict, "conflict", "The request conflicts with the current state", detail: detail) }
-    package static func unauthorized(_ detail: String) -> Problem {
-        Problem(.unauthorized, "unauthorized", "A valid API key is required", detail: detail, headers: [.wwwAuthenticate: "Bearer realm=\"postern\""])
+    package static func conflict(_ detail: String) -> Problem {
+        Problem(.conflict, "conflict", "The request conflicts with the current state", detail: detail)
     }
-    package static func forbidden(_ detail: String) -> Problem { Problem(.forbidden, "forbidden", "The API key does not allow this", detail: detail) }
+    package static func unauthorized(_ detail: String) -> Problem {
+        Problem(
+            .unauthorized, "unauthorized", "A valid API key is required", detail: detail,
+            headers: [.wwwAuthenticate: "Bearer realm=\"postern\""])
+    }
+    package static func forbidden(_ detail: String) -> Problem {
+        Problem(.forbidden, "forbidden", "The API key does not allow this", detail: detail)
+    }
     package static func tooManyRequests(_ detail: String, retryAfter seconds: Int) -> Problem {
-        Problem(.tooManyRequests, "too-many-requests", "Too many requests", detail: detail, headers: [.retryAfter: "\(max(1, seconds))"])
+        Problem(
+            .tooManyRequests, "too-many-requests", "Too many requests", detail: detail,
+            headers: [.retryAfter: "\(max(1, seconds))"])
     }
     package static func tooLarge(_ limit: Int) -> Problem {
         Problem(.contentTooLarge, "too-large", "The body is too large", detail: "at most \(limit) octets are accepted")
     }
     static let tooSlow = Problem(.requestTimeout, "too-slow", "The request took too long to arrive")
     package static func unavailable() -> Problem {
-        Problem(.serviceUnavailable, "unavailable", "The service is unavailable", detail: "try again", headers: [.retryAfter: "5"])
+        Problem(
+            .serviceUnavailable, "unavailable", "The service is unavailable", detail: "try again", headers: [.retryAfter: "5"])
     }
     /// Something of ours went wrong; the log says what, under the request id.
     package static func fault() -> Problem {
@@ -88,7 +101,8 @@ package struct Problem: Error, Sendable {
 
     private init(_ refusal: StoreRefusal) {
         // Commands are for administrators at the machine.
-        let message = refusal.message.range(of: ": see postern ").map { String(refusal.message[..<$0.lowerBound]) } ?? refusal.message
+        let message =
+            refusal.message.range(of: ": see postern ").map { String(refusal.message[..<$0.lowerBound]) } ?? refusal.message
         switch refusal.code {
         case .notFound: self = .notFound(message)
         case .exists, .unmet, .limit: self = .conflict(message)
@@ -102,8 +116,10 @@ package struct Problem: Error, Sendable {
         case .contentTooLarge: self = Problem(.contentTooLarge, "too-large", "The body is too large")
         case .internalServerError: self = .fault()
         default:
-            self = status.kind == .clientError
-                ? Problem(status, "malformed", status.reasonPhrase.isEmpty ? "The request is malformed" : status.reasonPhrase) : .fault()
+            self =
+                status.kind == .clientError
+                ? Problem(status, "malformed", status.reasonPhrase.isEmpty ? "The request is malformed" : status.reasonPhrase)
+                : .fault()
         }
     }
 

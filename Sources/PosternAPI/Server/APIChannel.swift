@@ -24,7 +24,8 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         // Heads are small here: a key, a type, a length.
         base = HTTP1Channel(
             responder: responder,
-            configuration: .init(httpDecoderConfiguration: .init(maxHeaderFieldSize: 16_384, maxHeaderListSize: 32_768, maxHeaderFieldCount: 100)))
+            configuration: .init(
+                httpDecoderConfiguration: .init(maxHeaderFieldSize: 16_384, maxHeaderListSize: 32_768, maxHeaderFieldCount: 100)))
         self.certificates = certificates
         self.timeouts = timeouts
         self.connections = connections
@@ -37,7 +38,8 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         let context = id == nil ? nil : certificates?.context
         let connection = NIOLoopBound(
             ConnectionGuard(
-                timeouts: timeouts, isEncrypted: context != nil, enter: { [connections] phase in id.map { connections.enter(phase, $0) } },
+                timeouts: timeouts, isEncrypted: context != nil,
+                enter: { [connections] phase in id.map { connections.enter(phase, $0) } },
                 problem: { Self.problem($0).body(requestID: nil) }),
             eventLoop: channel.eventLoop)
         return channel.eventLoop.makeCompletedFuture {
@@ -73,7 +75,8 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         case .requestTimeout: Problem.tooSlow
         case .requestHeaderFieldsTooLarge:
             Problem(.requestHeaderFieldsTooLarge, "head-too-large", "The header section of the request is too large")
-        case .expectationFailed: Problem(.expectationFailed, "malformed", "The only supported expectation is Expect: 100-continue")
+        case .expectationFailed:
+            Problem(.expectationFailed, "malformed", "The only supported expectation is Expect: 100-continue")
         default: Problem.malformed("this is not a valid HTTP/1.1 request: it must have one Host field")
         }
     }

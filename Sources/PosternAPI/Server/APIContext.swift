@@ -99,7 +99,9 @@ package struct APIContext: RequestContext {
 
     /// A part of the path, decoded. Throws `Problem` (404) where it is not text.
     package func pathParameter(_ name: String) throws -> String {
-        guard let raw = parameters.get(name), let text = raw.removingPercentEncoding, !text.isEmpty else { throw Problem.notFound() }
+        guard let raw = parameters.get(name), let text = raw.removingPercentEncoding, !text.isEmpty else {
+            throw Problem.notFound()
+        }
         return text
     }
 }

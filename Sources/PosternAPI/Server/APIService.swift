@@ -17,8 +17,8 @@ package struct APISettings: Sendable {
     /// Where `host` and `port` were set, for the error.
     package var listenSetting = "http.listen"
     package var certificates: TLSCertificates?
-    /// Open connections. Beyond it those that say nothing are closed (`OpenConnections`), and where all are at work, further ones wait in
-    /// the kernel's queue.
+    /// Open connections. Beyond it those that say nothing are closed (`OpenConnections`), and where all are at work, further ones
+    /// wait in the kernel's queue.
     package var connections: Int
     /// Open connections of one client; further ones are closed at once. Wider networks have more (`ClientNetwork`).
     package var connectionsPerClient: Int
@@ -34,7 +34,8 @@ package struct APISettings: Sendable {
 
     package init(
         host: String, port: Int, certificates: TLSCertificates? = nil, connections: Int = 2000, connectionsPerClient: Int = 200,
-        proxies: TrustedProxies = TrustedProxies(), isReachedByHTTPS: Bool = false, bodyLimit: Int = 65_536, requestsPerSecond: Int = 100
+        proxies: TrustedProxies = TrustedProxies(), isReachedByHTTPS: Bool = false, bodyLimit: Int = 65_536,
+        requestsPerSecond: Int = 100
     ) {
         self.host = host
         self.port = port
@@ -89,7 +90,9 @@ package struct APIService: Service {
             limit: settings.connections, perClient: settings.connectionsPerClient, proxies: settings.proxies, logger: logger)
         application = Application(
             responder: router.responder,
-            server: HTTPServerBuilder { APIChannel(responder: $0, certificates: certificates, timeouts: timeouts, connections: connections) },
+            server: HTTPServerBuilder {
+                APIChannel(responder: $0, certificates: certificates, timeouts: timeouts, connections: connections)
+            },
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port), serverName: nil, backlog: 1024,
                 availableConnectionsDelegate: .maximum(settings.connections, logger: quiet)),
@@ -122,7 +125,8 @@ package struct APIService: Service {
         return (router.buildResponder(), routes.entries)
     }
 
-    /// Reads the certificate again where its files changed; whether they did. Throws `TLSCertificates.Failure`: the old one stays.
+    /// Reads the certificate again where its files changed; whether they did. Throws `TLSCertificates.Failure`: the old one
+    /// stays.
     package func reloadCertificate() throws -> Bool { try certificates?.reloadIfChanged() ?? false }
 
     package func run() async throws {

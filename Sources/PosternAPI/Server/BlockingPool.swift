@@ -13,7 +13,8 @@ package final class BlockingPool: Sendable {
 
     /// - Parameters:
     ///   - threads: how many calls block at one time; further ones wait their turn.
-    ///   - isShared: whether others wait for these threads, in any number: what they change comes after what the service has to do.
+    ///   - isShared: whether others wait for these threads, in any number: what they change comes after what the service has to
+    ///     do.
     package init(threads: Int = readers + WriteQueue.sharedThreads, isShared: Bool = true) {
         self.isShared = isShared
         pool = NIOThreadPool(numberOfThreads: threads)

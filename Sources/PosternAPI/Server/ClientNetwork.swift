@@ -9,18 +9,18 @@ package struct ClientNetwork: Sendable, Hashable {
     /// How often it may do what one client may: wider networks have room for several.
     package let share: Int
 
-    /// The networks that a client is in, the narrow one first. An IPv4 address alone. Of IPv6 the /64, and with more room /56 and /48,
-    /// which are what providers give to one customer (RFC 6177): anyone who has a /48 would otherwise be 65,536 clients. Anything else than an address is one
-    /// and the same client.
+    /// The networks that a client is in, the narrow one first. An IPv4 address alone. Of IPv6 the /64, and with more room /56 and
+    /// /48, which are what providers give to one customer (RFC 6177): anyone who has a /48 would otherwise be 65,536 clients.
+    /// Anything else than an address is one and the same client.
     static func networks(of address: IPAddress?) -> [ClientNetwork] {
         guard let address else { return [ClientNetwork(name: "unknown", share: 1)] }
         guard !address.isIPv4 else { return [ClientNetwork(name: "\(address)", share: 1)] }
         return [(64, 1), (56, 2), (48, 4)].map { around(address, bits: $0, share: $1) }
     }
 
-    /// Those that a client's connections count for: of IPv4 the /24 as well, the smallest network that is routed by itself and thus one
-    /// that someone has whole. Not so elsewhere: a /24 of a provider that shares its addresses among customers is thousands of users, but
-    /// they never have this many connections at a time.
+    /// Those that a client's connections count for: of IPv4 the /24 as well, the smallest network that is routed by itself and
+    /// thus one that someone has whole. Not so elsewhere: a /24 of a provider that shares its addresses among customers is
+    /// thousands of users, but they never have this many connections at a time.
     static func networksOfConnections(of address: IPAddress?) -> [ClientNetwork] {
         let networks = networks(of: address)
         guard let address, address.isIPv4 else { return networks }
@@ -66,16 +66,16 @@ package struct TrustedProxies: Sendable {
         self.init(networks: networks, holdsLoopback: true)
     }
 
-    /// Loopback always: anyone who is on this machine could ask directly. An IPv4 proxy that comes in on an IPv6 socket is the same proxy
-    /// (RFC 4291 section 2.5.5.2).
+    /// Loopback always: anyone who is on this machine could ask directly. An IPv4 proxy that comes in on an IPv6 socket is the
+    /// same proxy (RFC 4291 section 2.5.5.2).
     package func contains(_ address: IPAddress) -> Bool {
         let isLoopback = address.isIPv4 ? address.octets[0] == 127 : address.octets == [UInt8](repeating: 0, count: 15) + [1]
         if isLoopback { return holdsLoopback }
         return networks.contains { address.matches($0.octets, prefix: $0.bits) }
     }
 
-    /// The client's address: the peer's own, or, where that is a proxy, the last entry of X-Forwarded-For that is not a proxy's. Entries
-    /// before it were written by others and are worth nothing. Nil for what is not an address.
+    /// The client's address: the peer's own, or, where that is a proxy, the last entry of X-Forwarded-For that is not a proxy's.
+    /// Entries before it were written by others and are worth nothing. Nil for what is not an address.
     /// - Parameters:
     ///   - peer: nil where there is no connection, as in tests of the router.
     ///   - forwarded: the X-Forwarded-For fields in their order.

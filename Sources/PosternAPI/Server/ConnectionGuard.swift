@@ -8,8 +8,8 @@ import NIOTLS
 package struct ConnectionTimeouts: Sendable {
     /// For the TLS handshake; closed beyond it.
     package var handshake: TimeAmount = .seconds(10)
-    /// From there, or from the beginning without TLS, to the first octet: no one connects without something to ask. Closed in silence
-    /// beyond it.
+    /// From there, or from the beginning without TLS, to the first octet: no one connects without something to ask. Closed in
+    /// silence beyond it.
     package var first: TimeAmount = .seconds(10)
     /// Without anything between requests; closed in silence beyond it.
     package var idle: TimeAmount = .seconds(75)
@@ -38,7 +38,8 @@ final class OctetWatch: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Stands right after the HTTP decoder: ends what takes too long, answers what is not an HTTP, and closes where nothing more can follow.
+/// Stands right after the HTTP decoder: ends what takes too long, answers what is not an HTTP, and closes where nothing more can
+/// follow.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -149,7 +150,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelRead(data)
     }
 
-    /// One Host field of the characters that a host may have (RFC 9112 section 3.2, RFC 3986 section 3.2.2); before HTTP/1.1 it may lack.
+    /// One Host field of the characters that a host may have (RFC 9112 section 3.2, RFC 3986 section 3.2.2); before HTTP/1.1 it
+    /// may lack.
     private static func hasHost(_ head: HTTPRequestHead) -> Bool {
         let hosts = head.headers["Host"]
         guard let host = hosts.first else { return head.version == .http1_0 || head.version == .http0_9 }

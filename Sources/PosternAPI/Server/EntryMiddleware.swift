@@ -19,8 +19,8 @@ struct EntryMiddleware: RouterMiddleware {
     let page: @Sendable (Problem, Request, APIContext) -> Response?
     let observe: @Sendable (_ route: String, _ method: String, _ status: Int, _ seconds: Double) -> Void
 
-    /// A year: who was here once is not led to a plain copy of the page afterwards. Of this host alone: what else is under its name is
-    /// the operator's business.
+    /// A year: who was here once is not led to a plain copy of the page afterwards. Of this host alone: what else is under its
+    /// name is the operator's business.
     private static let strictTransport = "max-age=31536000"
 
     static let requestIDName = HTTPField.Name("X-Request-Id")
@@ -50,7 +50,9 @@ struct EntryMiddleware: RouterMiddleware {
         if let name = Self.requestIDName { response.headers[name] = context.requestID }
         if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
         if let name = HTTPField.Name("X-Content-Type-Options") { response.headers[name] = "nosniff" }
-        if isReachedByHTTPS, let name = HTTPField.Name("Strict-Transport-Security") { response.headers[name] = Self.strictTransport }
+        if isReachedByHTTPS, let name = HTTPField.Name("Strict-Transport-Security") {
+            response.headers[name] = Self.strictTransport
+        }
         let seconds = clock.monotonic() - start
         note(request, context, response.status.code, seconds)
         return response
@@ -89,7 +91,8 @@ struct EntryMiddleware: RouterMiddleware {
     static func requestID(_ headers: HTTPFields) -> String {
         if let name = requestIDName, let given = headers[name], (1...64).contains(given.utf8.count),
             given.utf8.allSatisfy({
-                ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x61 && $0 <= 0x7A) || [0x2D, 0x2E, 0x5F].contains($0)
+                ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x61 && $0 <= 0x7A)
+                    || [0x2D, 0x2E, 0x5F].contains($0)
             })
         {
             return given

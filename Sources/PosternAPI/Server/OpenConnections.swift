@@ -7,11 +7,11 @@ import Synchronization
 
 /// Counts open connections, so that neither one network nor silence takes all there are.
 ///
-/// Where there are as many as there may be, the one closes that has kept a request waiting for longest (TLS, a head or a body that does
-/// not end, or nothing at all), else the one that has been without a request for longest, else the one that has been fetching its answer
-/// for longest. Those of reverse proxies and of this machine
-/// count for no network, since they are of many clients, whom the proxy counts; they close only for one another, and some places are
-/// theirs alone.
+/// Where there are as many as there may be, the one closes that has kept a request waiting for longest (TLS, a head or a body
+/// that does not end, or nothing at all), else the one that has been without a request for longest, else the one that has been
+/// fetching its answer for longest. Those of reverse proxies and of this machine
+/// count for no network, since they are of many clients, whom the proxy counts; they close only for one another, and some places
+/// are theirs alone.
 final class OpenConnections: Sendable {
     /// What a connection is at.
     enum Phase: Sendable {
@@ -25,8 +25,8 @@ final class OpenConnections: Sendable {
         case idle
     }
 
-    /// How long a request may take before it is the first to give way; a later one gives way only where no one is idle either. A request
-    /// of ours fits into a few packets: handshake and head take some round trips, of 0.3 s at the worst.
+    /// How long a request may take before it is the first to give way; a later one gives way only where no one is idle either. A
+    /// request of ours fits into a few packets: handshake and head take some round trips, of 0.3 s at the worst.
     fileprivate static let timeout = TimeAmount.seconds(1)
 
     /// One place in so many is for proxies and this machine alone: a check of the service's health has to get through.
@@ -80,15 +80,17 @@ final class OpenConnections: Sendable {
         self.logger = logger
     }
 
-    /// Counts a connection; nil where it must be closed at once: one of its networks has as many as it may, or clients together do and
-    /// all of theirs are at work. What is given goes to `enter` and `close`.
+    /// Counts a connection; nil where it must be closed at once: one of its networks has as many as it may, or clients together
+    /// do and all of theirs are at work. What is given goes to `enter` and `close`.
     /// - Parameter end: closes the connection; called on any thread, once at most.
     func open(_ peer: SocketAddress?, now: NIODeadline = .now(), end: @escaping @Sendable () -> Void) -> UInt64? {
         let address = peer?.ipAddress.flatMap { IPAddress($0) }
         let isProxy = address.map(proxies.contains) ?? false
         let networks = isProxy ? [] : ClientNetwork.networksOfConnections(of: address)
         let (id, full, ended) = state.withLock { state -> (UInt64?, ClientNetwork?, [Connection]) in
-            if let full = networks.first(where: { state.open[$0.name, default: 0] >= perClient * $0.share }) { return (nil, full, []) }
+            if let full = networks.first(where: { state.open[$0.name, default: 0] >= perClient * $0.share }) {
+                return (nil, full, [])
+            }
             var ended: [Connection] = []
             while !isProxy, state.clients >= clientLimit, let one = state.end(proxiesToo: false, now) { ended.append(one) }
             guard isProxy || state.clients < clientLimit else { return (nil, nil, ended) }
@@ -112,7 +114,9 @@ final class OpenConnections: Sendable {
             guard let connection = state.connections[id], connection.phase != phase else { return [] }
             state.enter(phase, id, now)
             var ended: [Connection] = []
-            while phase == .idle, state.connections.count >= limit, let one = state.end(proxiesToo: true, now) { ended.append(one) }
+            while phase == .idle, state.connections.count >= limit, let one = state.end(proxiesToo: true, now) {
+                ended.append(one)
+            }
             return ended
         }
         tell(full: nil, isRefused: false, ended: ended, now)
@@ -123,7 +127,9 @@ final class OpenConnections: Sendable {
     func close(_ id: UInt64) { state.withLock { _ = $0.remove(id) } }
 
     /// Networks and places in queues that are held: for tests.
-    var held: (networks: Int, places: Int) { state.withLock { ($0.open.count, $0.queues.values.reduce(0) { $0 + $1.items.count }) } }
+    var held: (networks: Int, places: Int) {
+        state.withLock { ($0.open.count, $0.queues.values.reduce(0) { $0 + $1.items.count }) }
+    }
 
     // MARK: The log
 
@@ -132,7 +138,9 @@ final class OpenConnections: Sendable {
             let metadata: Logger.Metadata = ["network": "\(full.name)", "connections": "\(perClient * full.share)"]
             say("HTTP connections are closed at once: their network is at its limit", metadata, now)
         } else if isRefused {
-            say("HTTP connections are closed at once: all connections are in use, and none is silent", ["connections": "\(clientLimit)"], now)
+            say(
+                "HTTP connections are closed at once: all connections are in use, and none is silent",
+                ["connections": "\(clientLimit)"], now)
         }
         if !ended.isEmpty {
             say("silent HTTP connections are closed: the limit of connections is reached", ["connections": "\(limit)"], now)

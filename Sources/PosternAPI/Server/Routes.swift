@@ -65,8 +65,16 @@ package final class APIRoutes {
         }
     }
 
-    package func get(_ path: String, access: RouteAccess, _ handler: @escaping Handler) { on(.get, path, access: access, handler) }
-    package func post(_ path: String, access: RouteAccess, _ handler: @escaping Handler) { on(.post, path, access: access, handler) }
-    package func put(_ path: String, access: RouteAccess, _ handler: @escaping Handler) { on(.put, path, access: access, handler) }
-    package func delete(_ path: String, access: RouteAccess, _ handler: @escaping Handler) { on(.delete, path, access: access, handler) }
+    package func get(_ path: String, access: RouteAccess, _ handler: @escaping Handler) {
+        on(.get, path, access: access, handler)
+    }
+    package func post(_ path: String, access: RouteAccess, _ handler: @escaping Handler) {
+        on(.post, path, access: access, handler)
+    }
+    package func put(_ path: String, access: RouteAccess, _ handler: @escaping Handler) {
+        on(.put, path, access: access, handler)
+    }
+    package func delete(_ path: String, access: RouteAccess, _ handler: @escaping Handler) {
+        on(.delete, path, access: access, handler)
+    }
 }

@@ -32,8 +32,8 @@ package final class TLSCertificates: Sendable {
     /// What new connections use.
     var context: NIOSSLContext { state.withLock { $0.context } }
 
-    /// Reads the files again where they changed; whether they did. Throws `Failure` where they cannot be used: the old ones stay, and
-    /// the next call tries again.
+    /// Reads the files again where they changed; whether they did. Throws `Failure` where they cannot be used: the old ones stay,
+    /// and the next call tries again.
     package func reloadIfChanged() throws -> Bool {
         let stamp = Self.stamp([certificatePath, keyPath])
         guard state.withLock({ $0.stamp }) != stamp else { return false }

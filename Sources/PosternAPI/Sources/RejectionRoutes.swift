@@ -30,13 +30,18 @@ package struct RejectionRoutes: RouteModule {
             let listing = "rejections team:\(team.id)"
             let page = try PageRequest(try request.query(PageRequest.parameters), cursors, listing: listing)
             let before = page.after.flatMap { Int64($0) }
-            let found = try await pool.run { try store.rejections.rejections(team: team.number, before: before, limit: page.limit + 1) }
+            let found = try await pool.run {
+                try store.rejections.rejections(team: team.number, before: before, limit: page.limit + 1)
+            }
             let items = found.prefix(page.limit).map {
                 Item(
-                    firstAt: Timestamp($0.firstAt), lastAt: Timestamp($0.lastAt), count: $0.count, answer: $0.answer, reason: $0.reason,
+                    firstAt: Timestamp($0.firstAt), lastAt: Timestamp($0.lastAt), count: $0.count, answer: $0.answer,
+                    reason: $0.reason,
                     source: $0.source, reference: $0.reference)
             }
-            let next = found.count > page.limit ? found.prefix(page.limit).last.map { cursors.cursor(after: "\($0.number)", of: listing) } : nil
+            let next =
+                found.count > page.limit
+                ? found.prefix(page.limit).last.map { cursors.cursor(after: "\($0.number)", of: listing) } : nil
             return try .json(Page(items: items, nextCursor: next))
         }
     }

@@ -73,7 +73,8 @@ package struct SourceRoutes: RouteModule {
         routes.get("/v1/sources", access: .team(.sourcesRead)) { [self] request, context in
             let team = try context.team(scope: .sourcesRead)
             let listing = "sources team:\(team.id)"
-            let page = try PageRequest(try request.query(PageRequest.parameters), cursors, listing: listing, standard: 10, maximum: 20)
+            let page = try PageRequest(
+                try request.query(PageRequest.parameters), cursors, listing: listing, standard: 10, maximum: 20)
             let sources = try await pool.run { [store] in try store.sources.sources(team: team.id) }
             // Sorted by value and envelope domain, which together occur once.
             let rest = sources.filter { source in page.after.map { Self.position(source) > $0 } ?? true }
@@ -91,7 +92,9 @@ package struct SourceRoutes: RouteModule {
         routes.post("/v1/sources/check", access: .team(.sourcesRead)) { [self] request, context in
             let team = try context.team(scope: .sourcesRead)
             let body = try await request.decode(Check.self, context)
-            guard let domain = HostName(body.domain), domain.labels.count > 1 else { throw Problem.invalid("this is not a valid domain name", at: "/domain") }
+            guard let domain = HostName(body.domain), domain.labels.count > 1 else {
+                throw Problem.invalid("this is not a valid domain name", at: "/domain")
+            }
             let selectors = body.selectors ?? []
             guard selectors.count <= 10, selectors.allSatisfy({ HostName($0) != nil && $0.utf8.count <= 63 }) else {
                 throw Problem.invalid("give at most ten DKIM selectors, each a DNS label", at: "/selectors")
@@ -101,7 +104,8 @@ package struct SourceRoutes: RouteModule {
             }
             let sources = try await pool.run { [store] in try store.sources.sources(team: team.id) }
             let checks = try await examine(
-                SourceRequest(domain: domain.text, sources: sources, selectors: selectors.map { $0.lowercased() }, address: body.ip))
+                SourceRequest(
+                    domain: domain.text, sources: sources, selectors: selectors.map { $0.lowercased() }, address: body.ip))
             return try .json(Checked(domain: domain.text, verdict: Self.worst(checks), checks: checks))
         }
     }

@@ -102,7 +102,8 @@ package struct UserRoutes: RouteModule {
             let inbox = try Self.inbox(body.inbox, at: "/inbox")
             let change = context.change(now: now())
             let whole = try await pool.run { [store] in
-                _ = try store.users.add(id: body.user, name: body.name, inbox: inbox, isVerified: body.isVerified ?? false, change)
+                _ = try store.users.add(
+                    id: body.user, name: body.name, inbox: inbox, isVerified: body.isVerified ?? false, change)
                 return try Self.whole(body.user, store)
             }
             for added in whole.inboxes where !added.isVerified { await write(to: added.inbox, of: body.user, change) }
@@ -136,7 +137,8 @@ package struct UserRoutes: RouteModule {
             try await mail.run { [verify] in
                 do { try verify(user, inbox, change) } catch let refusal as StoreRefusal { throw refusal } catch {
                     throw Problem(
-                        .serviceUnavailable, "mail-unavailable", "The message could not be sent", detail: "the mail server did not accept it",
+                        .serviceUnavailable, "mail-unavailable", "The message could not be sent",
+                        detail: "the mail server did not accept it",
                         headers: [.retryAfter: "60"])
                 }
             }
@@ -170,14 +172,17 @@ package struct UserRoutes: RouteModule {
     }
 
     private static func inbox(_ text: String, at pointer: String) throws -> InboxAddress {
-        guard text.utf8.count <= 320, let address = try? AddrSpec.typed(text) else { throw Problem.invalid("this is not a valid email address", at: pointer) }
+        guard text.utf8.count <= 320, let address = try? AddrSpec.typed(text) else {
+            throw Problem.invalid("this is not a valid email address", at: pointer)
+        }
         return InboxAddress(address)
     }
 
     private static func whole(_ user: String, _ store: Store) throws -> Whole {
         let found = try store.users.user(user)
         return Whole(
-            user: found.id, createdAt: Timestamp(found.createdAt), inboxes: try store.inboxes.inboxes(user: user).map(InboxItem.init),
+            user: found.id, createdAt: Timestamp(found.createdAt),
+            inboxes: try store.inboxes.inboxes(user: user).map(InboxItem.init),
             addresses: try store.addresses.addresses(user: user).map(AddressItem.init))
     }
 }

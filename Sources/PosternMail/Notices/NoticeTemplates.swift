@@ -30,7 +30,8 @@ package struct NoticeValues: Sendable {
     package var stays = false
 
     package init(
-        service: String, relayDomain: String, code: String? = nil, link: String? = nil, page: String? = nil, lifetime: String? = nil
+        service: String, relayDomain: String, code: String? = nil, link: String? = nil, page: String? = nil,
+        lifetime: String? = nil
     ) {
         self.service = service
         self.relayDomain = relayDomain
@@ -69,9 +70,9 @@ package struct NoticeTemplates: Sendable {
     /// The texts that are built in. They are checked as those of files are.
     package static func standard() throws(TemplateError) -> NoticeTemplates { try NoticeTemplates { _ in nil } }
 
-    /// The texts of a folder, `verification.txt`, `verification.html` and so on (docs/MAIL.md); what is missing there is built in.
-    /// Throws for a file of another name, for one that cannot be read or does not parse, and for one that lacks what the message
-    /// is for: a code or a link.
+    /// The texts of a folder, `verification.txt`, `verification.html` and so on (docs/MAIL.md); what is missing there is built
+    /// in. Throws for a file of another name, for one that cannot be read or does not parse, and for one that lacks what the
+    /// message is for: a code or a link.
     package init(folder: String) throws(TemplateError) {
         let known = Set(NoticeKind.allCases.flatMap { ["\($0.rawValue).txt", "\($0.rawValue).html"] })
         let names: [String]
@@ -81,14 +82,18 @@ package struct NoticeTemplates: Sendable {
             throw TemplateError(path: folder, message: "the folder of templates cannot be read")
         }
         for name in names.sorted() where !known.contains(name) {
-            throw TemplateError(path: "\(folder)/\(name)", message: "no template has this name (known: \(known.sorted().joined(separator: ", ")))")
+            throw TemplateError(
+                path: "\(folder)/\(name)", message: "no template has this name (known: \(known.sorted().joined(separator: ", ")))"
+            )
         }
         try self.init { name throws(TemplateError) in
             guard names.contains(name) else { return nil }
             let path = "\(folder)/\(name)"
             guard let data = FileManager.default.contents(atPath: path), data.count <= Self.maximumSize,
                 let text = String(data: data, encoding: .utf8)
-            else { throw TemplateError(path: path, message: "cannot be read as UTF-8 text of at most \(Self.maximumSize) octets") }
+            else {
+                throw TemplateError(path: path, message: "cannot be read as UTF-8 text of at most \(Self.maximumSize) octets")
+            }
             return (path, text)
         }
     }
@@ -118,7 +123,8 @@ package struct NoticeTemplates: Sendable {
 
     private static func check(_ kind: NoticeKind, _ template: Template, text: String, html: String) throws(TemplateError) {
         let sample = NoticeValues(
-            service: "Sample", relayDomain: "relay.example", code: "123 456", link: "https://sample.example/x", page: "https://sample.example/me",
+            service: "Sample", relayDomain: "relay.example", code: "123 456", link: "https://sample.example/x",
+            page: "https://sample.example/me",
             lifetime: "24 hours")
         guard let rendered = render(template, sample) else {
             throw TemplateError(path: text, message: "the first line must be \"Subject: …\", and an empty line must follow it")
@@ -144,6 +150,7 @@ package struct NoticeTemplates: Sendable {
         let lines = whole.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
         guard lines.count == 3, lines[0].hasPrefix("Subject: "), lines[1].allSatisfy(\.isWhitespace) else { return nil }
         return Rendered(
-            subject: String(lines[0].dropFirst("Subject: ".count)), text: String(lines[2]), html: template.html.render(values.context))
+            subject: String(lines[0].dropFirst("Subject: ".count)), text: String(lines[2]),
+            html: template.html.render(values.context))
     }
 }

@@ -1,5 +1,5 @@
-// Hands messages to an smtpd in the name of the client that they came from (Postfix's XCLIENT): what that smtpd and its filters see
-// is the client's address, name and HELO. Blocks.
+// Hands messages to an smtpd in the name of the client that they came from (Postfix's XCLIENT): what that smtpd and its filters
+// see is the client's address, name and HELO. Blocks.
 
 import Support
 
@@ -35,7 +35,8 @@ package final class ClientSubmission {
 
         /// - Parameters:
         ///   - login: by which the server's filter knows whose session it is; a new one for each connection.
-        ///   - objection: why nothing may be handed over on the connection with this descriptor, once the server has greeted; nil where it may.
+        ///   - objection: why nothing may be handed over on the connection with this descriptor, once the server has greeted; nil
+        ///     where it may.
         package init(login: @escaping () -> String, objection: @escaping (Int32) -> String?) {
             self.login = login
             self.objection = objection
@@ -123,7 +124,9 @@ package final class ClientSubmission {
         var text = reply.lines.joined(separator: " ")
         let enhanced = reply.enhanced ?? "\(reply.code / 100).0.0"
         if text.hasPrefix(enhanced) { text = String(text.dropFirst(enhanced.count + 1)) }
-        let printable = text.utf8.prefix(300).map { (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "%") ? $0 : UInt8(ascii: "?") }
+        let printable = text.utf8.prefix(300).map {
+            (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "%") ? $0 : UInt8(ascii: "?")
+        }
         return .refused(code: reply.code, enhanced: enhanced, text: String(decoding: printable, as: UTF8.self))
     }
 

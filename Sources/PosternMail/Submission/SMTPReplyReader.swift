@@ -10,7 +10,8 @@ struct ServerReply: Sendable, Hashable {
     var enhanced: String? {
         guard let word = lines.first?.split(separator: " ", maxSplits: 1).first else { return nil }
         let parts = word.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts.allSatisfy({ (1...3).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
+        guard parts.count == 3,
+            parts.allSatisfy({ (1...3).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
         else { return nil }
         return String(word)
     }

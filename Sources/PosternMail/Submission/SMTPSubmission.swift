@@ -102,7 +102,8 @@ struct Dialogue {
         func encoded(_ text: String) -> String { Data(text.utf8).base64EncodedString() }
         if mechanisms.contains("PLAIN") {
             try expect(
-                try command("AUTH PLAIN \(encoded("\0\(credentials.user)\0\(credentials.password)"))", .authentication), 2, .authentication)
+                try command("AUTH PLAIN \(encoded("\0\(credentials.user)\0\(credentials.password)"))", .authentication), 2,
+                .authentication)
         } else if mechanisms.contains("LOGIN") {
             try expect(try command("AUTH LOGIN", .authentication), 3, .authentication)
             try expect(try command(encoded(credentials.user), .authentication), 3, .authentication)
@@ -188,7 +189,9 @@ struct Dialogue {
         throw reply.code / 100 == 5 ? .permanent(stage, reply.summary) : .temporary(stage, reply.summary)
     }
 
-    private static func headerIsUTF8(_ message: [UInt8]) -> Bool { Message.parse(message).header.serialized.contains { $0 >= 0x80 } }
+    private static func headerIsUTF8(_ message: [UInt8]) -> Bool {
+        Message.parse(message).header.serialized.contains { $0 >= 0x80 }
+    }
 
     /// The message with dots at the beginning of lines doubled, and its end (RFC 5321 section 4.5.2).
     static func stuffed(_ message: [UInt8]) -> [UInt8] {

@@ -3,7 +3,8 @@
 
 /// How far the dialogue had come.
 package enum SubmissionStage: String, Sendable, Hashable {
-    case connection, greeting, ehlo = "EHLO", tls = "TLS", authentication = "AUTH", mail = "MAIL", recipient = "RCPT", data = "DATA", message = "end of data"
+    case connection, greeting, ehlo = "EHLO", tls = "TLS", authentication = "AUTH", mail = "MAIL", recipient = "RCPT", data =
+        "DATA", message = "end of data"
 }
 
 /// It may work later: no one listens, no answer in time, 4xx.

@@ -29,7 +29,8 @@ final class TCPConnection {
         while let address = next {
             next = address.pointee.ai_next
             let socket = Foundation.socket(
-                address.pointee.ai_family, address.pointee.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
+                address.pointee.ai_family,
+                address.pointee.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
                 address.pointee.ai_protocol)
             guard socket >= 0 else { continue }
             if Foundation.connect(socket, address.pointee.ai_addr, address.pointee.ai_addrlen) == 0 {
@@ -124,7 +125,9 @@ final class TCPConnection {
         do {
             let layer = try TLSLayer(context: context, host: host, port: port)
             while !layer.isEstablished {
-                guard sendRaw(try layer.outgoing(), until: deadline) else { throw SubmissionFailure.temporary(.tls, "the connection was lost") }
+                guard sendRaw(try layer.outgoing(), until: deadline) else {
+                    throw SubmissionFailure.temporary(.tls, "the connection was lost")
+                }
                 if layer.isEstablished { break }
                 switch receiveRaw(until: deadline) {
                 case .octets(let octets): decrypted += try layer.incoming(octets)
@@ -132,7 +135,9 @@ final class TCPConnection {
                 case .timeout: throw SubmissionFailure.temporary(.tls, "no answer in time")
                 }
             }
-            guard sendRaw(try layer.outgoing(), until: deadline) else { throw SubmissionFailure.temporary(.tls, "the connection was lost") }
+            guard sendRaw(try layer.outgoing(), until: deadline) else {
+                throw SubmissionFailure.temporary(.tls, "the connection was lost")
+            }
             tls = layer
         } catch let failure as SubmissionFailure {
             throw failure

@@ -197,7 +197,8 @@ package struct Configuration: Sendable {
         fanOut = text("fan_out") == "on" ? smtpd : nil
         postfixDirectory = text("postfix_directory")
         milter = MilterSettings(
-            socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660, peers: list("milter.peers"))
+            socket: text("milter.socket"), socketMode: UInt32(text("milter.socket_mode"), radix: 8) ?? 0o660,
+            peers: list("milter.peers"))
         limits = Limits(
             messagesPerDay: limit("messages_per_day"), textAddressesPerDay: limit("text_addresses_per_day"),
             messageSize: limit("message_size"), headerField: limit("header_field"),
@@ -207,7 +208,8 @@ package struct Configuration: Sendable {
             integer("suspension.failures") == 0
             ? nil
             : Suspension(
-                failures: integer("suspension.failures"), percent: integer("suspension.percent"), days: integer("suspension.days"))
+                failures: integer("suspension.failures"), percent: integer("suspension.percent"), days: integer("suspension.days")
+            )
         dns = DNSSettings(
             servers: list("dns.servers"), timeoutMilliseconds: integer("dns.timeout_ms"), tries: integer("dns.tries"),
             budgetMilliseconds: integer("dns.budget_ms"))
@@ -238,7 +240,8 @@ package struct Configuration: Sendable {
         let page = text("provider.authorization_endpoint")
         guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"), !page.contains("#") else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "provider.authorization_endpoint: must be a URL, as in https://id.example/sign-in")
+                .invalidValue, at: resolved.path,
+                "provider.authorization_endpoint: must be a URL, as in https://id.example/sign-in")
         }
         provider = ProviderSettings(
             issuer: text("provider.issuer").isEmpty ? nil : text("provider.issuer"),
@@ -246,7 +249,8 @@ package struct Configuration: Sendable {
         let relayDomains = relayDomains
         if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "http.public_url: users' cookies would be sent unencrypted: use https, except on loopback")
+                .invalidValue, at: resolved.path,
+                "http.public_url: users' cookies would be sent unencrypted: use https, except on loopback")
         }
         guard let submission = ListenAddress(text("mail.submission")) else {
             throw ConfigurationError(.invalidValue, at: resolved.path, "mail.submission: must be HOST:PORT")
@@ -259,14 +263,18 @@ package struct Configuration: Sendable {
         }
         guard user.isEmpty || security != .none || submission.isLoopback else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "mail.submission_user: the password would be sent unencrypted: set mail.submission_tls")
+                .invalidValue, at: resolved.path,
+                "mail.submission_user: the password would be sent unencrypted: set mail.submission_tls")
         }
         mail = MailSettings(
-            submission: submission, security: security, credentials: user.isEmpty ? nil : (user, path("mail.submission_password_file")),
-            rootsPath: text("mail.trusted_certificates").isEmpty ? nil : path("mail.trusted_certificates"), from: try AddrSpec.typed(text("mail.from")),
+            submission: submission, security: security,
+            credentials: user.isEmpty ? nil : (user, path("mail.submission_password_file")),
+            rootsPath: text("mail.trusted_certificates").isEmpty ? nil : path("mail.trusted_certificates"),
+            from: try AddrSpec.typed(text("mail.from")),
             templates: text("mail.templates").isEmpty ? nil : path("mail.templates"))
         verification = VerificationSettings(
-            hours: integer("verification.hours"), tries: integer("verification.tries"), perInbox: integer("verification.per_inbox"),
+            hours: integer("verification.hours"), tries: integer("verification.tries"),
+            perInbox: integer("verification.per_inbox"),
             perUser: integer("verification.per_user"), perInstallation: integer("verification.per_installation"))
         guard relayDomains.contains(mail.from.domain) else {
             throw ConfigurationError(

@@ -125,7 +125,8 @@ package struct ConfigurationFile {
 
 /// What to say about a key that does not exist.
 func unknownKeyMessage(_ path: String) -> String {
-    let nearest = NearestName.find(path, among: ConfigurationKey.all.map(\.path))
+    let nearest =
+        NearestName.find(path, among: ConfigurationKey.all.map(\.path))
         ?? ConfigurationKey.all.map(\.path).first { $0.hasSuffix("." + path) }
     return "unknown key \(path)" + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys")
 }

@@ -70,8 +70,11 @@ package enum ConfigurationValue: Sendable, Hashable {
         case .table(let items):
             "{" + items.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
         case .issuers(let issuers):
-            "{" + issuers.map { "\($0.name): {iss: \($0.iss), jwks_\($0.source.rawValue): \($0.location), "
-                + "algorithms: [\($0.algorithms.joined(separator: ", "))], nonce_form: \($0.nonceForm), leeway: \($0.leeway)}" }
+            "{"
+                + issuers.map {
+                    "\($0.name): {iss: \($0.iss), jwks_\($0.source.rawValue): \($0.location), "
+                        + "algorithms: [\($0.algorithms.joined(separator: ", "))], nonce_form: \($0.nonceForm), leeway: \($0.leeway)}"
+                }
                 .joined(separator: ", ") + "}"
         case .providers(let providers):
             "{"
@@ -194,7 +197,9 @@ enum ValueKind: Sendable {
         case .issuers: return .issuers(try issuers(raw))
         case .endpoint:
             let text = try scalar(raw)
-            guard let address = ListenAddress(text), address.port > 0 else { throw Complaint(message: "must be HOST:PORT, as in 127.0.0.1:25") }
+            guard let address = ListenAddress(text), address.port > 0 else {
+                throw Complaint(message: "must be HOST:PORT, as in 127.0.0.1:25")
+            }
             return .text(text)
         case .webAddress:
             var text = try scalar(raw).lowercased()
@@ -310,13 +315,17 @@ enum ValueKind: Sendable {
         default: throw wrong("one of jwks_uri and jwks_file is required")
         }
         let algorithms = (settings["algorithms"] ?? "RS256,ES256").split(separator: ",").map { $0.filter { !$0.isWhitespace } }
-        guard !algorithms.isEmpty, Set(algorithms).isSubset(of: ["RS256", "ES256"]) else { throw wrong("algorithms must be RS256 or ES256") }
+        guard !algorithms.isEmpty, Set(algorithms).isSubset(of: ["RS256", "ES256"]) else {
+            throw wrong("algorithms must be RS256 or ES256")
+        }
         let form = settings["nonce_form"] ?? NonceForm.raw.rawValue
         guard NonceForm(rawValue: form) != nil else { throw wrong("nonce_form must be raw or sha256_hex") }
-        guard let leeway = Int64(settings["leeway"] ?? "\(IssuerConfiguration.defaultLeeway)"), (0...IssuerConfiguration.maximumLeeway).contains(leeway)
+        guard let leeway = Int64(settings["leeway"] ?? "\(IssuerConfiguration.defaultLeeway)"),
+            (0...IssuerConfiguration.maximumLeeway).contains(leeway)
         else { throw wrong("leeway must be 0 to \(IssuerConfiguration.maximumLeeway) seconds") }
         return Issuer(
-            name: name, iss: iss, source: source, location: location, algorithms: Array(Set(algorithms)), nonceForm: form, leeway: leeway)
+            name: name, iss: iss, source: source, location: location, algorithms: Array(Set(algorithms)), nonceForm: form,
+            leeway: leeway)
     }
 
     private static func size(_ text: String) -> Int? {

@@ -20,14 +20,17 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     ///   - text: a URL of PostgreSQL, or what is not a URL and hence a path.
     ///   - path: the absolute path that stands for the text.
     /// Throws `ConfigurationError` for a URL that is none of PostgreSQL or cannot be read; no message quotes it.
-    package init(_ text: String, path: String, connections: Int = PostgresDatabase.Settings().connections, at place: String) throws {
+    package init(
+        _ text: String, path: String, connections: Int = PostgresDatabase.Settings().connections, at place: String
+    ) throws {
         self.connections = connections
         guard text.contains("://") else {
             self.place = .file(path)
             return
         }
         if let complaint = PostgresDatabase.complaint(about: text) {
-            throw ConfigurationError(.invalidValue, at: place, "database: give the path of a file, or a URL of PostgreSQL: \(complaint)")
+            throw ConfigurationError(
+                .invalidValue, at: place, "database: give the path of a file, or a URL of PostgreSQL: \(complaint)")
         }
         self.place = .server(text)
     }
@@ -68,7 +71,8 @@ package func withoutPasswords(_ url: String) -> String {
         rest = rest[at...]
     }
     guard let question = rest.firstIndex(of: "?") else { return shown + rest }
-    let parameters = rest[rest.index(after: question)...].split(separator: "&", omittingEmptySubsequences: false).map { parameter in
+    let parameters = rest[rest.index(after: question)...].split(separator: "&", omittingEmptySubsequences: false).map {
+        parameter in
         let name = parameter.prefix { $0 != "=" }
         let isSecret = (name.removingPercentEncoding ?? "password").lowercased().contains("password")
         return isSecret ? name + "=(redacted)" : String(parameter)

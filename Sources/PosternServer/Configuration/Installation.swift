@@ -35,7 +35,8 @@ package struct Installation: Sendable {
         let database = try configuration.database.open()
         _ = try Migrator().migrate(database, now: now)
         try Store.checkKeys(keys, of: database)
-        let installation = Installation(configuration: configuration, resolved: resolved, keys: KeyHolder(keys), database: database)
+        let installation = Installation(
+            configuration: configuration, resolved: resolved, keys: KeyHolder(keys), database: database)
         try installation.configureIssuers(now: now)
         return installation
     }
@@ -44,7 +45,8 @@ package struct Installation: Sendable {
     /// Throws `ConfigurationError`, `TemporaryStoreError` or `PermanentStoreError`.
     package func reread(flag: String?, environment: [String: String], set: [String], now: Int64) throws -> Installation {
         let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
-        let installation = Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
+        let installation = Installation(
+            configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
         try installation.configureIssuers(now: now)
         return installation
     }

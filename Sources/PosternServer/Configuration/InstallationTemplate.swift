@@ -16,14 +16,16 @@ extension Installation {
     /// - Parameter set: `key=value` texts, as from `--set`, that the file is made with.
     /// - Returns: the path of the configuration.
     package static func create(
-        directory: String, relayDomains: [String], operatorAddress: String? = nil, database url: String? = nil, set: [String] = [],
+        directory: String, relayDomains: [String], operatorAddress: String? = nil, database url: String? = nil,
+        set: [String] = [],
         change: Change
     ) throws -> String {
         let folder = directory.hasPrefix("/") ? directory : FileManager.default.currentDirectoryPath + "/" + directory
         func path(_ name: String) -> String { (folder as NSString).appendingPathComponent(name) }
         let values = try ResolvedConfiguration.flagValues(set)
         if let key = ["relay_domains", "database", "key_file"].first(where: { values[$0] != nil }) {
-            throw ConfigurationError(.invalidValue, at: "--set", "\(key) cannot be set while an installation is created: see postern help init")
+            throw ConfigurationError(
+                .invalidValue, at: "--set", "\(key) cannot be set while an installation is created: see postern help init")
         }
         let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values)
         // Checks what was given before anything is made.
@@ -67,7 +69,11 @@ extension Installation {
             return path(configurationName)
         } catch {
             for item in made.reversed() { try? FileManager.default.removeItem(atPath: item) }
-            if error is ConfigurationError || error is StoreRefusal || error is TemporaryStoreError || error is PermanentStoreError { throw error }
+            if error is ConfigurationError || error is StoreRefusal || error is TemporaryStoreError
+                || error is PermanentStoreError
+            {
+                throw error
+            }
             throw ConfigurationError(.inputOutput, at: folder, "the folder cannot be created: check its parent's permissions")
         }
     }

@@ -20,7 +20,8 @@ package enum KeyFile {
             throw ConfigurationError(.keyFile, at: path, "the key file is not a regular file")
         }
         guard status.st_mode & 0o077 == 0 else {
-            throw ConfigurationError(.keyFile, at: path, "the key file is accessible to other users than its owner: run chmod 600 \(path)")
+            throw ConfigurationError(
+                .keyFile, at: path, "the key file is accessible to other users than its owner: run chmod 600 \(path)")
         }
         var octets = [UInt8](repeating: 0, count: Int(status.st_size))
         var length = 0
@@ -44,8 +45,8 @@ package enum KeyFile {
         let new = path + ".new"
         unlink(new)
         try create(path: new, text: text)
-        // Owner and group stay, so that the service, which runs as another user than root, can read it still. A link has neither: what it
-        // leads to may be anything, and the folder's owner has the new file then.
+        // Owner and group stay, so that the service, which runs as another user than root, can read it still. A link has neither:
+        // what it leads to may be anything, and the folder's owner has the new file then.
         var status = stat()
         let isOwned =
             lstat(path, &status) == 0

@@ -150,9 +150,10 @@ package struct ResolvedConfiguration: Sendable {
     /// those within two letters of a known one. Other variables that happen to begin with `POSTERN_` are someone else's.
     private static func checkVariables(_ environment: [String: String]) throws {
         let known = Set(ConfigurationKey.all.map(\.variable)).union(["POSTERN_CONFIG"])
-        let sections = Set(ConfigurationKey.all.compactMap { key in
-            key.path.firstIndex(of: ".").map { "POSTERN_" + key.path[..<$0].uppercased() + "_" }
-        })
+        let sections = Set(
+            ConfigurationKey.all.compactMap { key in
+                key.path.firstIndex(of: ".").map { "POSTERN_" + key.path[..<$0].uppercased() + "_" }
+            })
         for name in environment.keys.sorted() where name.hasPrefix("POSTERN_") && !known.contains(name) {
             let isNear = known.contains { editDistance(name, $0) <= 2 }
             guard isNear || sections.contains(where: name.hasPrefix) else { continue }

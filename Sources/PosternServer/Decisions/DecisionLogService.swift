@@ -5,7 +5,8 @@ import PosternAPI
 import PosternStore
 import ServiceLifecycle
 
-/// Writes what decisions leave behind, and deletes nonces, keys and slices past their time. At the end everything that waits is written.
+/// Writes what decisions leave behind, and deletes nonces, keys and slices past their time. At the end everything that waits is
+/// written.
 package struct DecisionLogService: Service {
     private let parts: DecisionParts
     private let store: Store
@@ -34,11 +35,14 @@ package struct DecisionLogService: Service {
         } catch {
             logger.warning("apps cannot be preloaded yet: each is read when it is first used", metadata: ["detail": "\(error)"])
         }
-        await PeriodicTask.run(every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)) { known in
+        await PeriodicTask.run(every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)) {
+            known in
             await write(&known.isWritten)
             if parts.log.dropped > known.lost {
                 known.lost = parts.log.dropped
-                logger.error("decisions were lost for the log: the store was unavailable for too long", metadata: ["lost": "\(known.lost)"])
+                logger.error(
+                    "decisions were lost for the log: the store was unavailable for too long", metadata: ["lost": "\(known.lost)"]
+                )
             }
             if ContinuousClock.now >= known.nextDeletion {
                 await deleteExpired()
@@ -60,7 +64,8 @@ package struct DecisionLogService: Service {
         } catch {
             // Said once, not five times a second.
             if isWritten {
-                logger.warning("the decision log cannot be written yet", metadata: ["detail": "\(error)", "waiting": "\(parts.log.count)"])
+                logger.warning(
+                    "the decision log cannot be written yet", metadata: ["detail": "\(error)", "waiting": "\(parts.log.count)"])
             }
             isWritten = false
         }

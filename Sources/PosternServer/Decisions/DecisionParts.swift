@@ -16,7 +16,8 @@ package struct DecisionParts: Sendable {
     private let reads: GroupRead
 
     /// Of parts that were made elsewhere: the sandbox.
-    init(service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit, reads: GroupRead) {
+    init(service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit, reads: GroupRead)
+    {
         self.service = service
         self.idempotency = idempotency
         self.log = log
@@ -31,7 +32,8 @@ package struct DecisionParts: Sendable {
     ///   - metrics: where decisions are counted by outcome and rule.
     package init(
         store: Store, policies: any PolicySource, trust: IssuerTrust, own: (issuer: String, signer: IdentitySigner)?,
-        executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+        executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil,
+        now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
         let trust = TokenTrust(own: own, others: trust)
         log = DecisionLogBuffer(store.decisions, store.decisionWrites)
@@ -41,7 +43,8 @@ package struct DecisionParts: Sendable {
         let breaker = StoreBreaker()
         service = DecisionService(
             store: store, policies: policies, verifier: TokenVerifier(issuers: trust, keys: trust), log: log, commits: commits,
-            reads: reads, executor: executor, interpreting: interpreting, breaker: breaker, settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
+            reads: reads, executor: executor, interpreting: interpreting, breaker: breaker,
+            settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
             logger: logger
         ) { record in
             guard let metrics else { return }

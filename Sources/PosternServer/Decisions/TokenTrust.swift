@@ -38,7 +38,9 @@ package struct TokenTrust: IssuerDirectory, VerificationKeySource {
     }
 
     package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet {
-        guard let ownIssuer, let signer, ownIssuer.hasSameOctets(as: issuer.issuer) else { return try await others.keys.keys(of: issuer, for: keyID) }
+        guard let ownIssuer, let signer, ownIssuer.hasSameOctets(as: issuer.issuer) else {
+            return try await others.keys.keys(of: issuer, for: keyID)
+        }
         do {
             return try await ownKeys.keys(try await signer.publishedKeys())
         } catch {

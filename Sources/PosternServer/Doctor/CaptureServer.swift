@@ -1,5 +1,5 @@
-// Where Postfix sends what stays at a relay domain: a port where no one listens (virtual_transport). `postern doctor` listens there
-// for as long as it probes, takes the probe's mail and no one else's, and so sees what leaves Postfix.
+// Where Postfix sends what stays at a relay domain: a port where no one listens (virtual_transport). `postern doctor` listens
+// there for as long as it probes, takes the probe's mail and no one else's, and so sees what leaves Postfix.
 
 import Concurrency
 import Foundation
@@ -54,7 +54,9 @@ final class CaptureServer: @unchecked Sendable {
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         let bound = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
         }
         guard bound == 0, listen(descriptor, 16) == 0 else {
             let reason = String(cString: strerror(errno))

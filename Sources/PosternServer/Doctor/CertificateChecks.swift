@@ -40,16 +40,21 @@ package struct CertificateFacts: Sendable, Hashable {
         case .valid(let end, let matches):
             let days = (end - now) / 86_400
             if end <= now {
-                return .broken(name, "the certificate \(path) has expired", remedy: service == .postfix ? "renew it, and reload Postfix" : "renew it; postern serve loads it automatically")
+                return .broken(
+                    name, "the certificate \(path) has expired",
+                    remedy: service == .postfix
+                        ? "renew it, and reload Postfix" : "renew it; postern serve loads it automatically")
             }
             if !matches {
                 return .warning(
                     name, "the certificate \(path) is not for \(host)",
                     remedy: "get one that names \(host): "
-                        + (service == .postfix ? "MTA-STS and DANE users check it" : "teams' backends and users' browsers check it"))
+                        + (service == .postfix
+                            ? "MTA-STS and DANE users check it" : "teams' backends and users' browsers check it"))
             }
             if days < Self.warningDays {
-                return .warning(name, "the certificate \(path) expires in \(days) days", remedy: "find out why it was not renewed")
+                return .warning(
+                    name, "the certificate \(path) expires in \(days) days", remedy: "find out why it was not renewed")
             }
             return .ok(name, "the \(service == .postfix ? "" : "HTTP API's ")certificate is valid for \(days) more days")
         }

@@ -59,7 +59,9 @@ package struct RelayHost: Sendable {
     ///   - given: addresses that it sends from, as text.
     ///   - relayhost: what Postfix hands all mail to; nil where there is none. The addresses of the name send nothing then.
     /// - Throws: `CheckInputError` for a text that is not an IP address.
-    package static func find(heloName: String, given: [String], relayhost: String? = nil, resolver: any DNSResolver) throws -> RelayHost {
+    package static func find(
+        heloName: String, given: [String], relayhost: String? = nil, resolver: any DNSResolver
+    ) throws -> RelayHost {
         let addresses = try given.map { text in
             guard let address = IPAddress(text) else { throw CheckInputError("\"\(text)\" is not a valid IP address") }
             return address
@@ -68,7 +70,8 @@ package struct RelayHost: Sendable {
         let own = HostAddresses.of(heloName, resolver)
         let trouble: String? = if case .unknown(let reason) = own { reason } else { nil }
         return RelayHost(
-            heloName: heloName, addresses: relayhost == nil ? own.list : addresses, exchanges: own.list + addresses, trouble: trouble,
+            heloName: heloName, addresses: relayhost == nil ? own.list : addresses, exchanges: own.list + addresses,
+            trouble: trouble,
             relayhost: relayhost)
     }
 

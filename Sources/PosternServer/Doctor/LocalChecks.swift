@@ -123,7 +123,8 @@ package enum LocalChecks {
         guard facts.configuration == .fine else { return nil }
         if case .trouble(let what) = facts.filter, let http = facts.http, case .trouble = http.outcome {
             return .broken(
-                "filter", "nothing answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve is not running. "
+                "filter",
+                "nothing answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve is not running. "
                     + "Mail waits at its senders, and teams get no decisions",
                 remedy: "start postern serve; its log says what prevents it from running")
         }
@@ -142,14 +143,19 @@ package enum LocalChecks {
         case .fine: .ok("copies", "Postfix accepts copies of messages at \(copies.address)")
         case .trouble(let what):
             .broken(
-                "copies", "\(copies.address) (fan_out_smtpd): \(what). Copies of messages to several users are not submitted there",
-                remedy: "find that process (ss -ltnp) and stop it, then run postern setup postfix --apply; if Postfix runs as that user, name it in milter.peers")
+                "copies",
+                "\(copies.address) (fan_out_smtpd): \(what). Copies of messages to several users are not submitted there",
+                remedy:
+                    "find that process (ss -ltnp) and stop it, then run postern setup postfix --apply; if Postfix runs as that user, name it in milter.peers"
+            )
         }
     }
 
     private static func http(_ facts: LocalFacts) -> Check? {
         // Both silent are one trouble, said there.
-        guard facts.configuration == .fine, let http = facts.http, facts.filter == .fine || http.outcome == .fine else { return nil }
+        guard facts.configuration == .fine, let http = facts.http, facts.filter == .fine || http.outcome == .fine else {
+            return nil
+        }
         return switch http.outcome {
         case .fine: .ok("http", "the HTTP API answers at \(http.address)")
         case .trouble(let what):
@@ -162,14 +168,19 @@ package enum LocalChecks {
     private static func policy(_ facts: LocalFacts) -> [Check] {
         guard let problems = facts.policyProblems else { return [] }
         let refusals = facts.policyRefusals.map {
-            Check.warning("policy", $0, remedy: "postern policy list gives the reason; activate a policy that loads, or run postern policy rollback")
+            Check.warning(
+                "policy", $0,
+                remedy: "postern policy list gives the reason; activate a policy that loads, or run postern policy rollback")
         }
         guard !problems.isEmpty else { return refusals.isEmpty ? [.ok("policy", "a policy is in force")] : refusals }
-        return refusals + problems.map {
-            .warning(
-                "policy", $0,
-                remedy: "run postern policy list; postern serve activates the built-in policy if there is none, postern policy activate any other")
-        }
+        return refusals
+            + problems.map {
+                .warning(
+                    "policy", $0,
+                    remedy:
+                        "run postern policy list; postern serve activates the built-in policy if there is none, postern policy activate any other"
+                )
+            }
     }
 
     private static func disk(_ facts: LocalFacts) -> Check? {
@@ -190,7 +201,9 @@ package enum LocalChecks {
         return switch facts.isClockKept {
         case true: .ok("clock", "the clock is plausible, and synchronized")
         case false:
-            .warning("clock", "the clock is plausible, but not synchronized: it will drift", remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
+            .warning(
+                "clock", "the clock is plausible, but not synchronized: it will drift",
+                remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
         case nil: .ok("clock", "the clock is plausible; whether it is synchronized cannot be determined")
         }
     }

@@ -28,7 +28,9 @@ package enum LocalProbe {
             facts.copies = ("\(smtpd.host):\(smtpd.port)", outcome)
         }
         if let listen = configuration.http.listen, listen.port > 0 {
-            facts.http = ("\(listen.host):\(listen.port)", MilterProbe.askHTTP(listen, isEncrypted: configuration.http.certificate != nil))
+            facts.http = (
+                "\(listen.host):\(listen.port)", MilterProbe.askHTTP(listen, isEncrypted: configuration.http.certificate != nil)
+            )
         }
         var keys: KeyRing?
         do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
@@ -69,7 +71,8 @@ package enum LocalProbe {
                     try connection.rows("PRAGMA quick_check(5)", []).map { try $0.text(0) }
                 }.filter { $0 != "ok" }
             }
-            facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(\.refusal)
+            facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(
+                \.refusal)
         } catch {
             facts.database = .trouble("\(error)")
         }
@@ -79,9 +82,11 @@ package enum LocalProbe {
 extension LocalProbe {
     /// This machine's clock, and those of all services that run.
     private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
-        let others = try store.serviceStatus.all().filter { $0.host != here }.compactMap { entry -> (host: String, ahead: Double)? in
+        let others = try store.serviceStatus.all().filter { $0.host != here }.compactMap {
+            entry -> (host: String, ahead: Double)? in
             let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
-            guard let ahead = snapshot?.clockAhead, now - entry.updatedAt + ClockSkew.seconds(ahead) <= StatusService.timeout else { return nil }
+            guard let ahead = snapshot?.clockAhead, now - entry.updatedAt + ClockSkew.seconds(ahead) <= StatusService.timeout
+            else { return nil }
             return (entry.host, ahead)
         }
         return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
@@ -90,7 +95,8 @@ extension LocalProbe {
     /// Policies that are missing or do not load with this program, and hosts that decide by another one than they should.
     private static func policyProblems(_ store: Store) throws -> [String] {
         let arrangement = try store.policies.arrangement()
-        var problems = arrangement.standard == nil ? ["there is no default policy for teams that have no policy of their own"] : []
+        var problems =
+            arrangement.standard == nil ? ["there is no default policy for teams that have no policy of their own"] : []
         for named in arrangement.policies {
             do {
                 _ = try LoadedPolicy(store.policies.policy(hash: named.hash))
@@ -106,10 +112,14 @@ extension LocalProbe {
 enum ClockKeeper {
     /// Nil where none of them can be asked.
     static func ask() -> Bool? {
-        if let text = run("chronyc", ["-n", "tracking"]), let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Leap status") }) {
+        if let text = run("chronyc", ["-n", "tracking"]),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Leap status") })
+        {
             return !line.contains("Not synchronised")
         }
-        switch run("timedatectl", ["show", "--property=NTPSynchronized", "--value"])?.trimmingCharacters(in: .whitespacesAndNewlines) {
+        switch run("timedatectl", ["show", "--property=NTPSynchronized", "--value"])?.trimmingCharacters(
+            in: .whitespacesAndNewlines)
+        {
         case "yes": return true
         case "no": return false
         default: return nil
@@ -118,7 +128,8 @@ enum ClockKeeper {
 
     /// What a tool writes; nil where it is not there or fails.
     private static func run(_ tool: String, _ arguments: [String]) -> String? {
-        guard let path = ToolRun.find(tool, in: ["/usr/bin", "/usr/local/bin", "/bin"]), let run = try? ToolRun(path, arguments) else { return nil }
+        guard let path = ToolRun.find(tool, in: ["/usr/bin", "/usr/local/bin", "/bin"]), let run = try? ToolRun(path, arguments)
+        else { return nil }
         return run.status == 0 ? run.output : nil
     }
 }
@@ -150,7 +161,10 @@ package enum MilterProbe {
                 recv(descriptor, $0.baseAddress?.advanced(by: length), $0.count - length, 0)
             }
             guard count > 0 else {
-                return .trouble(length == 0 ? "something listens, but does not answer as a milter; Postern's milter answers only root and the users that milter.peers names" : "the answer is truncated")
+                return .trouble(
+                    length == 0
+                        ? "something listens, but does not answer as a milter; Postern's milter answers only root and the users that milter.peers names"
+                        : "the answer is truncated")
             }
             length += count
         }
@@ -168,7 +182,9 @@ package enum MilterProbe {
         defer { close(descriptor) }
         guard !isEncrypted else { return .fine }
         let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        guard send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else { return .trouble("the connection was lost") }
+        guard send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else {
+            return .trouble("the connection was lost")
+        }
         var answer = [UInt8](repeating: 0, count: 12)
         let count = recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL))
         guard count == answer.count else { return .trouble("something listens, but does not answer as HTTP") }
@@ -183,7 +199,9 @@ package enum MilterProbe {
         defer { close(descriptor) }
         // Before it has said something, the other end may not have accepted the connection, which is no one's then.
         var greeting: UInt8 = 0
-        guard recv(descriptor, &greeting, 1, 0) == 1 else { return .trouble("something listens, but does not greet as a mail server") }
+        guard recv(descriptor, &greeting, 1, 0) == 1 else {
+            return .trouble("something listens, but does not greet as a mail server")
+        }
         if let objection = peers.objection(to: descriptor) { return .trouble(objection) }
         let quit = "QUIT\r\n"
         _ = send(descriptor, quit, quit.utf8.count, Int32(MSG_NOSIGNAL))

@@ -46,7 +46,8 @@ package enum PostfixChecks {
     /// How to fix what a plan can fix.
     private static let remedy = "run postern setup postfix --apply, then postfix reload"
     /// How the queue can be looked at.
-    package static let queueRemedy = "add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
+    package static let queueRemedy =
+        "add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
     /// Settings without which an inbox can leave, or mail can pass unrewritten.
     private static let leaking: Set<String> = [
         "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
@@ -83,11 +84,15 @@ package enum PostfixChecks {
         checks += facts.conflicts.map {
             .broken("postfix conflict", $0, remedy: "decide which of the two you want, and change the other")
         }
-        if let (sentence, remedy) = facts.ownerTrouble { checks.insert(.broken("postfix mail_owner", sentence, remedy: remedy), at: 0) }
+        if let (sentence, remedy) = facts.ownerTrouble {
+            checks.insert(.broken("postfix mail_owner", sentence, remedy: remedy), at: 0)
+        }
         if let trouble = facts.queueTrouble, facts.isRunning != false {
             checks.append(
                 .warning(
-                    "postfix queue", "Postfix's queue cannot be checked, so mail that was not rewritten goes unnoticed: \(trouble)", remedy: queueRemedy))
+                    "postfix queue",
+                    "Postfix's queue cannot be checked, so mail that was not rewritten goes unnoticed: \(trouble)",
+                    remedy: queueRemedy))
         }
         if let parked = facts.parked, parked > 0 {
             checks.append(
@@ -95,7 +100,8 @@ package enum PostfixChecks {
                     "postfix queue",
                     "\(parked) messages in the queue are for addresses at a relay domain, where nothing is delivered: they bypassed the milter, "
                         + "or were not rewritten",
-                    remedy: "postqueue -p shows them; fix what is named here, then postsuper -r QUEUE-ID passes them to the milter, "
+                    remedy:
+                        "postqueue -p shows them; fix what is named here, then postsuper -r QUEUE-ID passes them to the milter, "
                         + "or -d QUEUE-ID deletes them"))
         }
         if facts.isRunning == false {
@@ -103,7 +109,8 @@ package enum PostfixChecks {
             checks.insert(
                 .broken(
                     "postfix service", "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",
-                    remedy: "start it (postfix start, or systemctl start postfix); its log says what prevents it from running"), at: 0)
+                    remedy: "start it (postfix start, or systemctl start postfix); its log says what prevents it from running"),
+                at: 0)
         }
         if checks.isEmpty { checks.append(.ok("postfix", "Postfix in \(facts.directory) is set up for the relay")) }
         return checks

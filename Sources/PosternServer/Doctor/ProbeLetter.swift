@@ -51,9 +51,10 @@ struct ProbeLetter {
 
     /// Whether the forward itself came, to the address that it was sent to: no filter saw it.
     func isForward(_ message: CapturedMessage, to relay: AddrSpec) -> Bool {
-        Self.contains(message.data, "forward.\(nonce)@") && message.recipients.contains {
-            CaptureServer.address($0).lowercased() == relay.wireForm.lowercased()
-        }
+        Self.contains(message.data, "forward.\(nonce)@")
+            && message.recipients.contains {
+                CaptureServer.address($0).lowercased() == relay.wireForm.lowercased()
+            }
     }
 
     private var date: String {
@@ -88,7 +89,8 @@ struct ProbeJudgement {
     let helo: String
 
     static let offersDSN = Check.broken(
-        "probe dsn", "Postfix offers DSN to senders: a delivery notice would reveal the inbox to the next server and to the sender",
+        "probe dsn",
+        "Postfix offers DSN to senders: a delivery notice would reveal the inbox to the next server and to the sender",
         remedy: "set smtpd_discard_ehlo_keywords = dsn, silent-discard: postern setup postfix --apply does")
 
     /// - Parameter place: HOST:PORT.
@@ -111,7 +113,9 @@ struct ProbeJudgement {
         guard leaks.isEmpty else {
             return .broken(
                 name, "a reply that was sent through Postfix left with \(leaks.joined(separator: ", ")) in it",
-                remedy: "run postern setup postfix, which shows what is missing; the header check (smtp_header_checks) hides the machine")
+                remedy:
+                    "run postern setup postfix, which shows what is missing; the header check (smtp_header_checks) hides the machine"
+            )
         }
         return .ok(name, "a reply that was sent through Postfix and the milter left without the user's address or machine in it")
     }
@@ -121,8 +125,11 @@ struct ProbeJudgement {
         guard case .arrived(let message) = result else { return missing(result, name, "bounce") }
         guard !isPast(message, [relay.wireForm]) else { return unfiltered(name, "forward") }
         // A return path that is still there was not rewritten: the report went past the filter.
-        let isOurs = message.recipients.allSatisfy { CaptureServer.address($0).lowercased() == identity.team.wireForm.lowercased() }
-        let leaks = Self.leaks([(identity.inbox.wireForm, "the inbox"), (identity.inbox.localPart, "the inbox's local part")], in: message)
+        let isOurs = message.recipients.allSatisfy {
+            CaptureServer.address($0).lowercased() == identity.team.wireForm.lowercased()
+        }
+        let leaks = Self.leaks(
+            [(identity.inbox.wireForm, "the inbox"), (identity.inbox.localPart, "the inbox's local part")], in: message)
         guard isOurs, leaks.isEmpty else {
             return .broken(
                 name,
@@ -138,7 +145,9 @@ struct ProbeJudgement {
         let envelope = Array(([message.mail] + message.recipients).joined(separator: "\n").utf8)
         var found: [String] = []
         for (text, what) in told where !found.contains(what) {
-            if ProbeLetter.contains(message.data, text) { found.append(what) } else if ProbeLetter.contains(envelope, text) {
+            if ProbeLetter.contains(message.data, text) {
+                found.append(what)
+            } else if ProbeLetter.contains(envelope, text) {
                 found.append("\(what) (in the envelope)")
             }
         }
@@ -149,11 +158,14 @@ struct ProbeJudgement {
     private func clientOfPostfix(_ message: CapturedMessage) -> [String] {
         let header = String(decoding: message.data, as: UTF8.self).components(separatedBy: "\r\n\r\n").first ?? ""
         return header.replacingOccurrences(of: "\r\n\t", with: " ").replacingOccurrences(of: "\r\n ", with: " ")
-            .components(separatedBy: "\r\n").contains { $0.lowercased().hasPrefix("received: from ") } ? ["a Received field with the client"] : []
+            .components(separatedBy: "\r\n").contains { $0.lowercased().hasPrefix("received: from ") }
+            ? ["a Received field with the client"] : []
     }
 
     private func isPast(_ message: CapturedMessage, _ addresses: [String]) -> Bool {
-        message.recipients.contains { recipient in addresses.contains { CaptureServer.address(recipient).lowercased() == $0.lowercased() } }
+        message.recipients.contains { recipient in
+            addresses.contains { CaptureServer.address(recipient).lowercased() == $0.lowercased() }
+        }
     }
 
     private func unfiltered(_ name: String, _ what: String) -> Check {
@@ -169,7 +181,8 @@ struct ProbeJudgement {
         case .notTaken(let why):
             .broken(
                 name, "doctor's \(what) was not accepted: \(why)",
-                remedy: "search the logs of Postfix and postern serve for \"postern-doctor\"; a serve that was started with another key file "
+                remedy:
+                    "search the logs of Postfix and postern serve for \"postern-doctor\"; a serve that was started with another key file "
                     + "or an older version does not know it")
         case .neverCame:
             .broken(

@@ -245,7 +245,8 @@ package struct RelayDomainChecks {
         let target = uri.split(separator: "!").first.map(String.init) ?? uri
         guard target.lowercased().hasPrefix("mailto:"), let sign = target.lastIndex(of: "@") else {
             return .warning(
-                name, "reports go to \(target), which is not a mailto: URI: most reporters support no other", remedy: "use mailto:")
+                name, "reports go to \(target), which is not a mailto: URI: most reporters support no other",
+                remedy: "use mailto:")
         }
         let local = target.dropFirst("mailto:".count).prefix { $0 != "@" }.lowercased()
         let place = String(target[target.index(after: sign)...]).lowercased()

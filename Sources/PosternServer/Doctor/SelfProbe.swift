@@ -56,16 +56,21 @@ package struct SelfProbe {
     package static func address(at domain: String) -> String { "postern-doctor-inbox@\(domain)" }
 
     private var reverse: AddrSpec {
-        AddrSpec(localPart: tokens.reverse(account: ProbeIdentity.account, correspondent: identity.team).localPart, domain: identity.domain)
+        AddrSpec(
+            localPart: tokens.reverse(account: ProbeIdentity.account, correspondent: identity.team).localPart,
+            domain: identity.domain)
     }
     private var relay: AddrSpec { identity.relayAddress(now: now) }
 
     /// Whether mail for an address is the probe's own.
     package func isProbes(_ address: String) -> Bool {
         let address = address.lowercased()
-        if [identity.team, identity.inbox, identity.author, relay].contains(where: { $0.wireForm.lowercased() == address }) { return true }
+        if [identity.team, identity.inbox, identity.author, relay].contains(where: { $0.wireForm.lowercased() == address }) {
+            return true
+        }
         // Reverse address and return paths, where the filter has not rewritten them.
-        guard address.hasSuffix("@" + identity.domain), case .token(let token) = tokens.read(String(address.dropLast(identity.domain.count + 1)))
+        guard address.hasSuffix("@" + identity.domain),
+            case .token(let token) = tokens.read(String(address.dropLast(identity.domain.count + 1)))
         else { return false }
         return token.account == ProbeIdentity.account
     }
@@ -92,9 +97,12 @@ package struct SelfProbe {
         // Some servers want a sender's domain to exist; the user's does not.
         let reply = probe(from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place, letter.isReply)
         // Where no one takes the one, no one takes the other.
-        let bounce = reply.result.isUnreachable ? reply : probe(from: [identity.team], to: relay, letter.forward(to: relay), place) {
-            letter.isReport($0) || letter.isForward($0, to: relay)
-        }
+        let bounce =
+            reply.result.isUnreachable
+            ? reply
+            : probe(from: [identity.team], to: relay, letter.forward(to: relay), place) {
+                letter.isReport($0) || letter.isForward($0, to: relay)
+            }
         let judgement = ProbeJudgement(identity: identity, reverse: reverse, relay: relay, helo: letter.helo)
         if case .unreachable(let why) = reply.result {
             return Outcome(checks: [ProbeJudgement.unreachable("\(route.host):\(route.port)", why)], isFinished: true)
@@ -104,7 +112,8 @@ package struct SelfProbe {
         if place.otherRecipientCount > 0 {
             checks.append(
                 .warning(
-                    "parked mail", "mail for \(place.otherRecipientCount) recipients waits in Postfix's queue, as no milter rewrote it",
+                    "parked mail",
+                    "mail for \(place.otherRecipientCount) recipients waits in Postfix's queue, as no milter rewrote it",
                     remedy: "see it with postqueue -p: it came in while smtpd_milters was not in force"))
         }
         return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
@@ -112,7 +121,8 @@ package struct SelfProbe {
 
     /// - Parameter senders: the first one that Postfix takes is used.
     private func probe(
-        from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer, _ isIt: (CapturedMessage) -> Bool
+        from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer,
+        _ isIt: (CapturedMessage) -> Bool
     ) -> (result: ProbeResult, offersDSN: Bool) {
         let submission = SMTPSubmission(
             host: route.host, port: route.port, helo: ProbeLetter.helo(nonce), timeout: route.timeout, dataTimeout: route.timeout)
@@ -123,9 +133,13 @@ package struct SelfProbe {
                 let found = place.wait(seconds: route.timeout) { $0.first(where: isIt) }
                 return (found.map { .arrived($0) } ?? .neverCame, receipt.keywords.contains("DSN"))
             } catch {
-                if case .temporary(let temporary) = error, temporary.stage == .connection { return (.unreachable(temporary.detail), false) }
+                if case .temporary(let temporary) = error, temporary.stage == .connection {
+                    return (.unreachable(temporary.detail), false)
+                }
                 refusal = .notTaken("\(error)")
-                guard case .permanent(let permanent) = error, permanent.stage == .mail || permanent.stage == .recipient else { break }
+                guard case .permanent(let permanent) = error, permanent.stage == .mail || permanent.stage == .recipient else {
+                    break
+                }
             }
         }
         return (refusal, false)

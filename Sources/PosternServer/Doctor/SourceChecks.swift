@@ -47,7 +47,8 @@ package struct SourceChecks {
         return checks
     }
 
-    /// Which domains count for mail of this one, where its DMARC record asks that what fails be refused (docs/DESIGN.md, "Proof").
+    /// Which domains count for mail of this one, where its DMARC record asks that what fails be refused (docs/DESIGN.md,
+    /// "Proof").
     private struct Alignment {
         private let domain: String
         private let organization: String
@@ -122,7 +123,7 @@ package struct SourceChecks {
                 title, "\(name) has no SPF record: only a DKIM signature can prove mail from it",
                 remedy:
                     "publish a TXT record that names the servers that send for \(name), "
-                        + "as in \"v=spf1 include:YOUR-PROVIDER -all\""
+                    + "as in \"v=spf1 include:YOUR-PROVIDER -all\""
             )
         }
         guard records.count == 1 else {
@@ -264,7 +265,7 @@ package struct SourceChecks {
                 name, "nothing found proves mail from \(domain): it would be refused (550 5.7.26)",
                 remedy:
                     "sign the mail (DKIM with \(signers)), "
-                        + "or send it with an envelope sender at \(domain) and an SPF record for it"
+                    + "or send it with an envelope sender at \(domain) and an SPF record for it"
             )
         }
     }

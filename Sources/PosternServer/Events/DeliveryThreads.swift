@@ -2,8 +2,8 @@
 
 import NIOPosix
 
-/// Threads for the store and for the lease: while many events are written down, the lease is renewed. Names have a thread each, as each
-/// may take the DNS's whole time.
+/// Threads for the store and for the lease: while many events are written down, the lease is renewed. Names have a thread each,
+/// as each may take the DNS's whole time.
 package struct DeliveryThreads: Sendable {
     let store = NIOThreadPool(numberOfThreads: 4)
     let lease = NIOThreadPool(numberOfThreads: 1)

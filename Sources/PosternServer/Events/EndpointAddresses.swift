@@ -23,7 +23,9 @@ package struct EndpointAddresses: Sendable, Hashable {
     package init(of url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver) throws(Refusal) {
         let octets: [[UInt8]]
         if url.isAddress {
-            guard let address = try? SocketAddress(ipAddress: url.host, port: url.port) else { throw Refusal("its address cannot be read") }
+            guard let address = try? SocketAddress(ipAddress: url.host, port: url.port) else {
+                throw Refusal("its address cannot be read")
+            }
             octets = [Self.octets(address)]
         } else {
             octets = try Self.query(url.host, .a, resolver) + Self.query(url.host, .aaaa, resolver)

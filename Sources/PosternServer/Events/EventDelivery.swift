@@ -22,7 +22,8 @@ package final class EventDelivery: Sendable {
     private static let batchTime: Duration = .seconds(1)
     /// Endpoints delivered to at one time; further ones wait for one to be done.
     private static let maximumEndpoints = 64
-    /// Each step is bounded by less (10 s for an attempt, 15 for the store). One that takes longer does not go on: the lease is not renewed.
+    /// Each step is bounded by less (10 s for an attempt, 15 for the store). One that takes longer does not go on: the lease is
+    /// not renewed.
     private static let longestStep: Duration = .seconds(30)
 
     /// The endpoint's lease went to another process, or was not renewed in time: what is under way is void.
@@ -37,8 +38,8 @@ package final class EventDelivery: Sendable {
     private let now: @Sendable () -> Int64
     private let random: @Sendable () -> Double
     private let logger: Logger
-    /// Endpoints that are delivered to just now, and when the last step began; nil while a name is asked for, which waits its turn and ends
-    /// by itself.
+    /// Endpoints that are delivered to just now, and when the last step began; nil while a name is asked for, which waits its
+    /// turn and ends by itself.
     private let busy = Mutex<[Int64: ContinuousClock.Instant?]>([:])
     /// When all events that wait were counted last, where they are many.
     private let wholeCount = Mutex<ContinuousClock.Instant?>(nil)
@@ -76,8 +77,8 @@ package final class EventDelivery: Sendable {
         self.logger = logger
     }
 
-    /// Delivers everything that is due, and returns when nothing is any more or all that is left has failed. Not while another process
-    /// has the lease.
+    /// Delivers everything that is due, and returns when nothing is any more or all that is left has failed. Not while another
+    /// process has the lease.
     package func deliverDue() async {
         while let lease = await lead() {
             await withTaskGroup(of: Void.self) { group in
@@ -218,7 +219,10 @@ package final class EventDelivery: Sendable {
     }
 
     private static func metadata(_ event: OutboxEvent) -> Logger.Metadata {
-        ["event": "\(event.jti)", "type": "\(event.type.rawValue)", "aud": "\(event.audience)", "attempt": "\(event.attempts + 1)"]
+        [
+            "event": "\(event.jti)", "type": "\(event.type.rawValue)", "aud": "\(event.audience)",
+            "attempt": "\(event.attempts + 1)",
+        ]
     }
 
     /// The body to send, signed now.
@@ -258,7 +262,9 @@ package final class EventDelivery: Sendable {
         try await withCheckedThrowingContinuation { [resolver] found in
             let status = SystemThread.detach {
                 found.resume(
-                    with: Result { try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: resolver) })
+                    with: Result {
+                        try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: resolver)
+                    })
             }
             if status != 0 { found.resume(throwing: CancellationError()) }
         }
@@ -284,10 +290,12 @@ package final class EventDelivery: Sendable {
             while try await blocking({ try $0.outbox.deleteEnded(now: $0.now()) }) == 1000 {}
             let early = try await blocking {
                 try $0.outbox.endImpossibleWaits(
-                    event: RetrySchedule.longestWait, endpoint: max(RetrySchedule.longestWait, RetrySchedule.longestAsked), now: $0.now())
+                    event: RetrySchedule.longestWait, endpoint: max(RetrySchedule.longestWait, RetrySchedule.longestAsked),
+                    now: $0.now())
             }
             if early > 0 {
-                logger.warning("events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
+                logger.warning(
+                    "events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
             }
         } catch {
             logger.warning("old events cannot be deleted yet", metadata: ["detail": "\(error)"])

@@ -71,7 +71,8 @@ package struct EventDeliveryService: Service {
         while !Task.isCancelled {
             let lease = await delivery.lead()
             if lease != before {
-                let words = lease != nil ? "this process delivers events" : "another process delivers events, or the store is unavailable"
+                let words =
+                    lease != nil ? "this process delivers events" : "another process delivers events, or the store is unavailable"
                 logger.info("\(words)")
             }
             before = lease

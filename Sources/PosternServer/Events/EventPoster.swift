@@ -108,7 +108,8 @@ package actor HTTPEventPoster: EventPosting {
             let isLate = [.deadlineExceeded, .readTimeout, .getConnectionFromPoolTimeout].contains(error)
             return .success(
                 .failed(
-                    reason: isLate ? "no complete response in time" : "the request failed: \(error.shortDescription)", isEndpoints: true,
+                    reason: isLate ? "no complete response in time" : "the request failed: \(error.shortDescription)",
+                    isEndpoints: true,
                     retryAfter: nil))
         } catch let error where error is NIOSSLError || error is NIOSSLExtraError || error is BoringSSLError {
             return .failure(NoConnection(reason: "TLS failed: \(oneLine(error))"))
@@ -129,7 +130,9 @@ package actor HTTPEventPoster: EventPosting {
         default:
             // These say something about this event, if anything: others may be taken.
             let isEvents = [400, 406, 409, 411, 413, 414, 415, 418, 422, 431, 451].contains(code)
-            let asked = response.headers.first(name: "Retry-After").flatMap { Int64($0) }.map { min(max($0, 0), RetrySchedule.longestAsked) }
+            let asked = response.headers.first(name: "Retry-After").flatMap { Int64($0) }.map {
+                min(max($0, 0), RetrySchedule.longestAsked)
+            }
             return .failed(reason: "the response has status \(code)", isEndpoints: !isEvents, retryAfter: isEvents ? nil : asked)
         }
     }

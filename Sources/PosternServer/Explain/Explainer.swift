@@ -53,9 +53,11 @@ package enum Explainer {
     package static func explain(_ message: ExplainedMessage, engine: RelayEngine, fansOut: Bool = false) -> Explanation {
         let sender = bare(message.mailFrom)
         let transaction = RelayTransaction(
-            engine: engine, client: SMTPClientIdentity(address: message.address, helo: message.helo, mailFrom: sender), now: message.now) {
-                fansOut
-            }
+            engine: engine, client: SMTPClientIdentity(address: message.address, helo: message.helo, mailFrom: sender),
+            now: message.now
+        ) {
+            fansOut
+        }
         var refused: [Int: Refusal] = [:]
         for (index, recipient) in message.recipients.enumerated() {
             do { try transaction.addRecipient("<\(bare(recipient))>") } catch { refused[index] = error }
@@ -93,7 +95,8 @@ package enum Explainer {
             part.recipients = paths
             return explain(part, engine: engine)
         }
-        // Accepted when all are. What is wrong with the message itself is reported at once; otherwise the sender has to repeat it.
+        // Accepted when all are. What is wrong with the message itself is reported at once; otherwise the sender has to repeat
+        // it.
         let isAccepted = explained.allSatisfy { $0.action == .relay }
         let own = explained.first.flatMap { $0.action == .relay ? nil : $0.replies.first?.reply }
         let ofMessage = own.flatMap { SMTPReply.isOfRecipient($0.code, $0.enhanced) ? nil : $0 }
@@ -110,7 +113,9 @@ package enum Explainer {
 
     private static func decide(_ transaction: RelayTransaction, _ message: Message) -> RelayDecision {
         for field in message.header.fields { transaction.addHeader(field) }
-        guard transaction.isOurs else { return RelayDecision(.untouched, reasons: [RelayReason("elsewhere", "not a relay domain")]) }
+        guard transaction.isOurs else {
+            return RelayDecision(.untouched, reasons: [RelayReason("elsewhere", "not a relay domain")])
+        }
         do {
             try transaction.endHeader()
             var rest = message.body
@@ -126,8 +131,8 @@ package enum Explainer {
         return transaction.finish()
     }
 
-    /// A reply or report as Postfix hands it on. Whether a forward's author is clear is judged by the file unchanged: a broken header
-    /// section, which Postfix would have fixed, is refused.
+    /// A reply or report as Postfix hands it on. Whether a forward's author is clear is judged by the file unchanged: a broken
+    /// header section, which Postfix would have fixed, is refused.
     private static func received(_ message: [UInt8], direction: TransactionDirection?) -> [UInt8] {
         switch direction {
         case .reply, .report: LineEnds.received(message)

@@ -15,7 +15,8 @@ package enum LineEnds {
     }
 
     /// A message as Postfix receives it over SMTP: also a `From ` line of a mailbox file at its beginning becomes its own field
-    /// (smtpd), and a line that is not a field ends the header section, with an empty line put before it (cleanup). A filter never sees either.
+    /// (smtpd), and a line that is not a field ends the header section, with an empty line put before it (cleanup). A filter
+    /// never sees either.
     package static func received(_ message: [UInt8]) -> [UInt8] {
         var bytes = crlf(message)
         let mark = bytes.prefix { $0 == UInt8(ascii: ">") }.count
@@ -33,7 +34,8 @@ package enum LineEnds {
         return bytes
     }
 
-    /// Whether a line begins as a field does for Postfix: printable ASCII, then a colon, white space before it allowed (RFC 5322 section 4.5).
+    /// Whether a line begins as a field does for Postfix: printable ASCII, then a colon, white space before it allowed (RFC 5322
+    /// section 4.5).
     private static func isField(_ line: ArraySlice<UInt8>) -> Bool {
         var hasName = false
         var hasSpace = false

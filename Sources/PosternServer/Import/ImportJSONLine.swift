@@ -9,8 +9,8 @@ enum ImportJSONLine {
     /// Octets of one line.
     static let maximum = 65_536
 
-    /// Throws `StoreRefusal` that says what is wrong without repeating the line. A key that is given twice is refused: another reader could
-    /// take the other value.
+    /// Throws `StoreRefusal` that says what is wrong without repeating the line. A key that is given twice is refused: another
+    /// reader could take the other value.
     static func fields(_ octets: [UInt8]) throws(StoreRefusal) -> ImportFields {
         guard octets.count <= maximum else { throw StoreRefusal(.invalid, "the line is longer than \(maximum) octets") }
         let value: JSONValue

@@ -58,7 +58,9 @@ package struct ImportReader: Sendable {
         var records: [CSVRecord] = []
         csv.finish { records.append($0) }
         for record in records { try self.take(record, take) }
-        guard columns != nil else { throw ImportFileError(description: "there is no header: the first line must name the columns") }
+        guard columns != nil else {
+            throw ImportFileError(description: "there is no header: the first line must name the columns")
+        }
     }
 
     /// `{` begins JSON lines. Nil while only white space was seen.
@@ -67,7 +69,8 @@ package struct ImportReader: Sendable {
             throw ImportFileError(description: "the file is UTF-16: save it as UTF-8")
         }
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-        if head.count < 3, head.elementsEqual(mark.prefix(head.count)) || head.elementsEqual([0xFF]) || head.elementsEqual([0xFE]) {
+        if head.count < 3, head.elementsEqual(mark.prefix(head.count)) || head.elementsEqual([0xFF]) || head.elementsEqual([0xFE])
+        {
             return nil
         }
         let start = head.starts(with: mark) ? head.dropFirst(3) : head[...]

@@ -5,8 +5,8 @@ import PosternAPI
 import PosternStore
 import ServiceLifecycle
 
-/// Looks every second whether the key file is another one, and puts its keys in force; seals again what old ones sealed, one host at
-/// a time, in small batches.
+/// Looks every second whether the key file is another one, and puts its keys in force; seals again what old ones sealed, one host
+/// at a time, in small batches.
 package struct KeyFileService: Service {
     /// Seconds between two batches: mail has the database to itself for longer than the batch took.
     private static let pause = 0.01

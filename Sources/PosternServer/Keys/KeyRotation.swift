@@ -4,8 +4,8 @@ import Foundation
 import MailCrypto
 import PosternStore
 
-/// The steps of `postern key-file rotate`. Each leaves the key file and the database in a state that mail flows in, and from which
-/// the next run goes on.
+/// The steps of `postern key-file rotate`. Each leaves the key file and the database in a state that mail flows in, and from
+/// which the next run goes on.
 package struct KeyRotation: Sendable {
     private let installation: Installation
     private let now: @Sendable () -> Int64
@@ -104,16 +104,19 @@ package struct KeyRotation: Sendable {
         return removed
     }
 
-    /// Takes an old key out, whatever it made. Throws `StoreRefusal` where it is not an old one, or is in use by what can be made again.
+    /// Takes an old key out, whatever it made. Throws `StoreRefusal` where it is not an old one, or is in use by what can be made
+    /// again.
     package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
         guard let set = keys.current[purpose], let version = set[id] else {
             throw StoreRefusal(.notFound, "there is no \(purpose.rawValue) key \(id): see postern key-file show")
         }
         guard set.state(of: version) == .old else {
-            throw StoreRefusal(.unmet, "\(purpose.rawValue) key \(id) is the \(set.state(of: version).rawValue) one: rotate first")
+            throw StoreRefusal(
+                .unmet, "\(purpose.rawValue) key \(id) is the \(set.state(of: version).rawValue) one: rotate first")
         }
         if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }) {
-            throw StoreRefusal(.unmet, "\(usage.count) values are still made with it: run postern key-file rotate until it finishes")
+            throw StoreRefusal(
+                .unmet, "\(usage.count) values are still made with it: run postern key-file rotate until it finishes")
         }
         try put(keys.current.removing(purpose, id: id))
         try repository.noteRetired(purpose, id, change)

@@ -51,8 +51,8 @@ package enum MailerFactory {
         return SubmissionCredentials(user: user, password: password)
     }
 
-    /// What makes the addresses that answers come to: with the keys as they are when it is asked, since they may be replaced while the
-    /// service runs. Throws `ConfigurationError`.
+    /// What makes the addresses that answers come to: with the keys as they are when it is asked, since they may be replaced
+    /// while the service runs. Throws `ConfigurationError`.
     package static func tokens(_ installation: Installation) throws -> @Sendable () -> TokenMint {
         let holder = installation.store.keys
         guard let keys = TokenKeys(holder.current.token) else {

@@ -32,7 +32,9 @@ struct CopyHandOver: CopyCarrier {
     /// Any user of this machine could listen there where Postfix does not, and be given the mail.
     private func objection(to descriptor: Int32) -> String? {
         guard let objection = peers.objection(to: descriptor) else { return nil }
-        logger.error("copies are not submitted to fan_out_smtpd: \(objection)", metadata: ["address": "\(submission.host):\(submission.port)"])
+        logger.error(
+            "copies are not submitted to fan_out_smtpd: \(objection)",
+            metadata: ["address": "\(submission.host):\(submission.port)"])
         return objection
     }
 

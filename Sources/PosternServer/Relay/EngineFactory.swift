@@ -13,7 +13,8 @@ package enum EngineFactory {
     ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
     /// - Throws: `ConfigurationError` where the keys do not serve.
     package static func engine(
-        installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?, counters: CounterBuffer?,
+        installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?,
+        counters: CounterBuffer?,
         commits: GroupCommit? = nil, replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
     ) throws -> RelayEngine {
         let directory = StoreDirectory(store: installation.store, counters: counters, commits: commits, now: now)
@@ -25,7 +26,8 @@ package enum EngineFactory {
                 randomness: random)
         else {
             throw ConfigurationError(
-                .invalidValue, at: installation.configuration.keyFilePath, "the token keys cannot be used; restore the key file from a backup")
+                .invalidValue, at: installation.configuration.keyFilePath,
+                "the token keys cannot be used; restore the key file from a backup")
         }
         return engine
     }
@@ -41,7 +43,8 @@ package enum EngineFactory {
     ) -> any SenderAuthenticator {
         let native = NativeAuthenticator(resolver: resolver)
         guard !configuration.trustedAuthservIDs.isEmpty else { return native }
-        return PreferringAuthenticator(upstream: UpstreamResultsAuthenticator(trustedIDs: configuration.trustedAuthservIDs), otherwise: native)
+        return PreferringAuthenticator(
+            upstream: UpstreamResultsAuthenticator(trustedIDs: configuration.trustedAuthservIDs), otherwise: native)
     }
 
     private static func random(_ count: Int) -> [UInt8] {
@@ -59,7 +62,8 @@ extension TokenKeys {
     /// The token keys of an installation; nil where they do not serve.
     package init?(_ set: KeySet) {
         self.init(
-            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }), active: set.active.id)
+            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }),
+            active: set.active.id)
     }
 }
 
@@ -76,12 +80,14 @@ extension RelaySettings {
         limits.hops = configuration.limits.hops.max
         limits.recipients = configuration.limits.recipients.max
         self.init(
-            relayDomains: configuration.relayDomains, authservID: configuration.authservID, operatorAddress: configuration.operatorAddress,
+            relayDomains: configuration.relayDomains, authservID: configuration.authservID,
+            operatorAddress: configuration.operatorAddress,
             localRecipients: configuration.localRecipients, providers: configuration.providers, limits: limits,
             returnPathDays: UInt64(configuration.returnPathDays),
             unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver,
             encryptedReply: configuration.replyEncrypted == .refuse ? .refuse : .deliver,
-            suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) })
+            suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) }
+        )
         rewritesLinks = configuration.forwardLinks == .rewrite
     }
 }

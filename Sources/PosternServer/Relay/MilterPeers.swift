@@ -17,8 +17,8 @@ package struct MilterPeers: Sendable {
         unknown = names.filter { MilterServer.user($0) == nil }
     }
 
-    /// What is wrong, and what to write, where Postfix runs as a user whose connections would be ended; nil where it may connect, or this
-    /// machine does not know that user.
+    /// What is wrong, and what to write, where Postfix runs as a user whose connections would be ended; nil where it may connect,
+    /// or this machine does not know that user.
     /// - Parameter mailOwner: Postfix's `mail_owner`.
     package func trouble(mailOwner: String) -> (sentence: String, remedy: String)? {
         guard let users, let owner = MilterServer.user(mailOwner), owner != 0, !users.contains(owner) else { return nil }
@@ -34,9 +34,12 @@ package struct MilterPeers: Sendable {
     package func objection(to descriptor: Int32) -> String? {
         guard let users else { return nil }
         guard let user = SocketDiagnosis.user(atOtherEndOf: descriptor) else {
-            return SocketDiagnosis.isLoopback(descriptor) ? "the kernel does not say who listens there, so it may not be Postfix" : nil
+            return SocketDiagnosis.isLoopback(descriptor)
+                ? "the kernel does not say who listens there, so it may not be Postfix" : nil
         }
         guard user != 0, user != geteuid(), !users.contains(user) else { return nil }
-        return user == SocketDiagnosis.gone ? "the process that listened there has ended" : "user \(user) listens there, which is not Postfix's user (milter.peers)"
+        return user == SocketDiagnosis.gone
+            ? "the process that listened there has ended"
+            : "user \(user) listens there, which is not Postfix's user (milter.peers)"
     }
 }

@@ -43,7 +43,8 @@ package enum Resolvers {
         return try AresResolver(
             settings: DNSClientSettings(
                 servers: servers, tryMilliseconds: Int32(clamping: configuration.dns.timeoutMilliseconds),
-                tries: Int32(clamping: configuration.dns.tries), questionMilliseconds: Int64(configuration.dns.budgetMilliseconds)))
+                tries: Int32(clamping: configuration.dns.tries), questionMilliseconds: Int64(configuration.dns.budgetMilliseconds)
+            ))
     }
 }
 

@@ -31,8 +31,11 @@ package struct StoreDirectory: RelayDirectory {
         try reading {
             let now = now()
             guard let record = try store.relay.relayAddress(localPart: localPart, domain: domain, now: now) else { return nil }
-            for record in [record] + record.successors { note(record.forwarded, .forwarded, account: record.accountNumber, now: now) }
-            let successors = record.isRetired
+            for record in [record] + record.successors {
+                note(record.forwarded, .forwarded, account: record.accountNumber, now: now)
+            }
+            let successors =
+                record.isRetired
                 ? [] : try record.successors.compactMap { try account($0, isWanted: record.isForwardingOn, successors: []) }
             return try account(record, isWanted: true, successors: successors)
         }
@@ -49,7 +52,9 @@ package struct StoreDirectory: RelayDirectory {
         return RelayAccount(
             number: number, relayAddress: record.address, isForwardingOn: record.isForwardingOn && isWanted,
             isActive: !record.isRetired && record.hasLiveGrant,
-            inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended) },
+            inbox: record.inbox.map {
+                UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended)
+            },
             inboxes: [], sharedName: nil, sources: record.sources.compactMap(Self.source),
             successors: successors)
     }
@@ -64,7 +69,9 @@ package struct StoreDirectory: RelayDirectory {
             return RelayAccount(
                 number: number, relayAddress: address, isForwardingOn: record.isForwardingOn,
                 isActive: record.currentAddress != nil && record.hasLiveGrant,
-                inbox: record.inbox.map { UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended) },
+                inbox: record.inbox.map {
+                    UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended)
+                },
                 inboxes: record.inboxes.map { UserInbox(address: $0.address, isVerified: $0.isVerified) },
                 sharedName: record.sharesName ? record.userName : nil, sources: record.sources.compactMap(Self.source))
         }
@@ -80,7 +87,10 @@ package struct StoreDirectory: RelayDirectory {
         if let address = unwritten.tokens.withLock({ $0[token.localPart] }) { return address }
         return try reading {
             let now = now()
-            guard let stored = try store.tokens.find(token.localPart, purpose: token.purpose.isReverse ? .reverse : .returnPath, now: now) else {
+            guard
+                let stored = try store.tokens.find(
+                    token.localPart, purpose: token.purpose.isReverse ? .reverse : .returnPath, now: now)
+            else {
                 return nil
             }
             // Where that cannot be written now, the next mail will.
@@ -99,7 +109,9 @@ package struct StoreDirectory: RelayDirectory {
             return true
         }
         let tokens = addresses.map { address in
-            address.expiryDay.map { NewStoredToken(returnPath: address.token, address: address.address, expiresAt: (Int64($0) + 1) * 86_400) }
+            address.expiryDay.map {
+                NewStoredToken(returnPath: address.token, address: address.address, expiresAt: (Int64($0) + 1) * 86_400)
+            }
                 ?? NewStoredToken(reverse: address.token, address: address.address)
         }
         return try reading {
@@ -108,17 +120,22 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    package func reserve(
+        _ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool {
         let kind = direction.kind
         return try reading {
             guard let counters else {
-                return try store.counters.wouldReserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit)
+                return try store.counters.wouldReserve(
+                    account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit)
             }
             return try counters.reserve(account: Int64(account.rawValue), kind: kind, day: Int64(day), limit: limit, now: now())
         }
     }
 
-    package func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    package func reserve(
+        textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool {
         let (number, day) = (Int64(account.rawValue), Int64(day))
         return try reading {
             isReadOnly
@@ -137,7 +154,9 @@ package struct StoreDirectory: RelayDirectory {
     }
 
     package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
-        try reading { try store.counters.isMarked(account: Int64(account.rawValue), purpose: Self.handedOver, mark: mark, now: now) }
+        try reading {
+            try store.counters.isMarked(account: Int64(account.rawValue), purpose: Self.handedOver, mark: mark, now: now)
+        }
     }
 
     package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
@@ -164,7 +183,8 @@ package struct StoreDirectory: RelayDirectory {
         let number = Int64(account.rawValue)
         // What is in memory first: what is on its way into the store is in one of the two at any time.
         let held = counters?.marks.held(marks, account: number) ?? []
-        return held.union(try reading { try store.counters.marked(account: number, purpose: MarkBuffer.purpose, marks: marks, now: now) })
+        return held.union(
+            try reading { try store.counters.marked(account: number, purpose: MarkBuffer.purpose, marks: marks, now: now) })
     }
 
     package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {

@@ -82,7 +82,8 @@ package struct Sandbox {
         let policy = try settings.policy ?? LoadedPolicy(.builtIn)
         let service = DecisionService(
             store: store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer), log: log, commits: commits,
-            reads: reads, executor: pool, breaker: breaker, settings: DecisionService.Settings(canned: CannedResponse.answer), now: clockNow,
+            reads: reads, executor: pool, breaker: breaker, settings: DecisionService.Settings(canned: CannedResponse.answer),
+            now: clockNow,
             logger: logger)
         let parts = DecisionParts(
             service: service,
@@ -103,7 +104,9 @@ package struct Sandbox {
         }
         var group = ServiceGroupConfiguration(
             services: [
-                .init(service: NamedService(DecisionLogService(parts: parts, store: store, pool: pool, now: clockNow, logger: logger))),
+                .init(
+                    service: NamedService(
+                        DecisionLogService(parts: parts, store: store, pool: pool, now: clockNow, logger: logger))),
                 .init(service: NamedService(api)),
             ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(10)

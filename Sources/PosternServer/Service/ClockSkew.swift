@@ -7,8 +7,8 @@ package enum ClockSkew {
     /// Seconds. Return paths, codes and schedules are judged by whichever host meets them.
     package static let limit = 2.0
 
-    /// Seconds by which this machine's clock is ahead of the store's. Blocks for a round trip, half of which is the error at most.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
+    /// Seconds by which this machine's clock is ahead of the store's. Blocks for a round trip, half of which is the error at
+    /// most. Throws `TemporaryStoreError` or `PermanentStoreError`.
     static func measure(_ database: any Database) throws -> Double {
         let before = Date().timeIntervalSince1970
         let store = try database.clock()
@@ -16,8 +16,8 @@ package enum ClockSkew {
         return (before + after) / 2 - Double(store) / 1000
     }
 
-    /// Which clocks differ; nil where none do. Those are named that are further from the store's clock than half of the limit: of two that
-    /// differ by more than it, at least one is.
+    /// Which clocks differ; nil where none do. Those are named that are further from the store's clock than half of the limit: of
+    /// two that differ by more than it, at least one is.
     package static func complaint(_ hosts: [(host: String, ahead: Double)]) -> String? {
         let all = hosts.map(\.ahead) + [0]
         guard let least = all.min(), let most = all.max(), most - least > limit else { return nil }

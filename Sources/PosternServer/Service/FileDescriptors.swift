@@ -6,8 +6,8 @@ package enum FileDescriptors {
     /// Far over what mail and HTTP need together, and below what would cost memory in the kernel.
     private static let wanted: rlim_t = 65_536
 
-    /// Raises the soft limit of open files towards the hard one: shells and systemd commonly set 1,024, which idle HTTP connections
-    /// alone could use up.
+    /// Raises the soft limit of open files towards the hard one: shells and systemd commonly set 1,024, which idle HTTP
+    /// connections alone could use up.
     package static func raise() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < wanted else { return }

@@ -59,12 +59,14 @@ package struct ServiceParts: Sendable {
                 key: installation.keys.marks.active.secret, info: Array("postern cursors 1".utf8), length: 32))
         mailer = try MailerFactory.mailer(installation, signer: signer)
         page = try PortalPage(
-            store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool, now: now,
+            store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
+            now: now,
             proxies: installation.configuration.http.proxies, logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
             "postern_team_inboxes_written",
-            "Forwards within the last \(StatusReport.probingDays) days, of all hosts, in which a team wrote real inboxes of its users.", label: "team"
+            "Forwards within the last \(StatusReport.probingDays) days, of all hosts, in which a team wrote real inboxes of its users.",
+            label: "team"
         ) { [counters = installation.store.counters] in
             let found = (try? counters.messagesWithInboxes(since: Day.number(now()) - StatusReport.probingDays)) ?? []
             return found.map { (value: $0.team, count: $0.messages) }
@@ -101,7 +103,9 @@ package enum HTTPRoutes {
                 parts.store, parts.pool, parts.cursors, now: parts.now,
                 verify: { user, inbox, change in try parts.mailer.sendConfirmation(user: user, .number(inbox), change) }),
         ]
-        let decisions = parts.decisions.map { DecisionRoutes(service: $0.service, idempotency: $0.idempotency) as any RouteModule }
+        let decisions = parts.decisions.map {
+            DecisionRoutes(service: $0.service, idempotency: $0.idempotency) as any RouteModule
+        }
         return all + (decisions.map { [$0] } ?? []) + (parts.page.map { [$0] } ?? []) + provider(parts)
     }
 
@@ -137,7 +141,8 @@ package enum HTTPRoutes {
             bodyLimit: configuration.bodySize, requestsPerSecond: configuration.requestsPerSecond)
         let logger = parts.logger
         return APIService(
-            settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys, pool: parts.pool), clock: APIClock(now: parts.now),
+            settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys, pool: parts.pool),
+            clock: APIClock(now: parts.now),
             logger: logger,
             observe: { [metrics = parts.metrics] route, method, status, seconds in
                 metrics.httpRequests(route, method, "\(status)").add()

@@ -5,8 +5,8 @@ import PosternAPI
 import PosternStore
 import ServiceLifecycle
 
-/// Writes counters and takes away what was removed every second, deletes what has expired and lets unused code go every hour, and writes what is left when the service
-/// ends.
+/// Writes counters and takes away what was removed every second, deletes what has expired and lets unused code go every hour, and
+/// writes what is left when the service ends.
 package struct HousekeepingService: Service {
     private let store: Store
     private let counters: CounterBuffer
@@ -23,7 +23,8 @@ package struct HousekeepingService: Service {
     private static let starting: Duration = .seconds(3)
 
     package init(
-        store: Store, counters: CounterBuffer, rejections: RejectionBuffer, pool: BlockingPool, now: @escaping @Sendable () -> Int64,
+        store: Store, counters: CounterBuffer, rejections: RejectionBuffer, pool: BlockingPool,
+        now: @escaping @Sendable () -> Int64,
         logger: Logger
     ) {
         self.pool = pool
@@ -77,7 +78,11 @@ package struct HousekeepingService: Service {
             if !isInPlace { logger.notice("the database file is in place again") }
             return true
         } catch {
-            if isInPlace { logger.critical("the database file is not in place: nothing is read from it or written to it", metadata: ["detail": "\(error)"]) }
+            if isInPlace {
+                logger.critical(
+                    "the database file is not in place: nothing is read from it or written to it",
+                    metadata: ["detail": "\(error)"])
+            }
             return false
         }
     }
@@ -95,7 +100,9 @@ package struct HousekeepingService: Service {
                         metadata: ["of": "\(failure.item)", "detail": "\(failure.error)"])
                 }
             } catch {
-                if failed.isNew("\(error)") { logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"]) }
+                if failed.isNew("\(error)") {
+                    logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"])
+                }
             }
             return failed
         }

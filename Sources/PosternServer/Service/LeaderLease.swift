@@ -5,8 +5,8 @@ import Synchronization
 
 /// Takes and renews a lease, and knows without asking the store whether it may still be ours.
 ///
-/// No one compares clocks: a holder counts from before it asked for a renewal, the others from when they saw the last change, and they wait
-/// longer. A process that stood still has lost its lease by its own clock before it does anything else.
+/// No one compares clocks: a holder counts from before it asked for a renewal, the others from when they saw the last change, and
+/// they wait longer. A process that stood still has lost its lease by its own clock before it does anything else.
 package final class LeaderLease: Sendable {
     /// For so long its holder may go on without a renewal.
     package static let duration: Duration = .seconds(5)

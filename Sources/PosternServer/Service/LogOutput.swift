@@ -17,8 +17,8 @@ package enum LogOutput {
         LineLogHandler(format: format).write(.critical, message, [])
     }
 
-    /// Whether standard error leads to the journal (`$JOURNAL_STREAM` of systemd.exec(5)): it keeps the time of each line by itself, and
-    /// takes its priority from `<0>` to `<7>` at the beginning (sd-daemon(3)).
+    /// Whether standard error leads to the journal (`$JOURNAL_STREAM` of systemd.exec(5)): it keeps the time of each line by
+    /// itself, and takes its priority from `<0>` to `<7>` at the beginning (sd-daemon(3)).
     package static let isJournal: Bool = {
         guard let name = getenv("JOURNAL_STREAM") else { return false }
         var status = stat()

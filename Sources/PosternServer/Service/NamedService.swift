@@ -2,8 +2,8 @@
 
 import ServiceLifecycle
 
-/// A service under its type's name. The group writes services into the log at the level `debug`, and a value that does not describe
-/// itself is described by all that it holds.
+/// A service under its type's name. The group writes services into the log at the level `debug`, and a value that does not
+/// describe itself is described by all that it holds.
 struct NamedService: Service, CustomStringConvertible {
     let description: String
     private let work: @Sendable () async throws -> Void

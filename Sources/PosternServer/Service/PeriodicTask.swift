@@ -3,8 +3,8 @@
 import ServiceLifecycle
 
 enum PeriodicTask {
-    /// Runs `body` at once and then again after each pause, until graceful shutdown or cancellation. Either ends a pause at once; `body`
-    /// sees them as cancellation.
+    /// Runs `body` at once and then again after each pause, until graceful shutdown or cancellation. Either ends a pause at once;
+    /// `body` sees them as cancellation.
     /// - Parameter state: what `body` keeps from one run to the next.
     static func run<State: Sendable>(
         every pause: Duration, keeping state: State, _ body: @escaping @Sendable (inout State) async -> Void

@@ -5,8 +5,8 @@ import PosternStore
 import RiskDecisions
 import ServiceLifecycle
 
-/// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's; deletes once an hour
-/// policies that are neither active nor bound, to which no rollback leads and no logged decision refers.
+/// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's; deletes once an
+/// hour policies that are neither active nor bound, to which no rollback leads and no logged decision refers.
 package struct PolicyService: Service {
     private let policies: ActivePolicies
     private let store: Store

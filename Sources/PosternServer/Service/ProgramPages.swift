@@ -3,8 +3,8 @@
 import Glibc
 
 enum ProgramPages {
-    /// Takes the pages of program and libraries that hold nothing but what is in their files out of this process. They stay in the
-    /// kernel's cache; what is needed again is mapped again, sixteen pages at a time, without a read.
+    /// Takes the pages of program and libraries that hold nothing but what is in their files out of this process. They stay in
+    /// the kernel's cache; what is needed again is mapped again, sixteen pages at a time, without a read.
     static func release() {
         // Foundation takes a file of `/proc` for one of a page.
         guard let maps = fopen("/proc/self/maps", "re") else { return }
@@ -18,9 +18,9 @@ enum ProgramPages {
         }
     }
 
-    /// The addresses of a mapping as `/proc/self/maps` names it, where none of its pages can have been written to; nil for any other.
-    /// Such are code (`r-xp`), and what can only be read at the beginning of a file: what is behind the code may be data that the
-    /// loader has written to before it protected it.
+    /// The addresses of a mapping as `/proc/self/maps` names it, where none of its pages can have been written to; nil for any
+    /// other. Such are code (`r-xp`), and what can only be read at the beginning of a file: what is behind the code may be data
+    /// that the loader has written to before it protected it.
     static func clean(_ line: String) -> Range<UInt>? {
         // 55d25f9a6000-55d261e21000 r-xp 00000000 fe:00 5753179   /usr/local/bin/postern
         let words = line.split(separator: " ", maxSplits: 5)

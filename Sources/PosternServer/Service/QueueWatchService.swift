@@ -1,5 +1,5 @@
-// Looks each minute whether mail is in Postfix's queue for an address at a relay domain. Nothing there is delivered: what is there
-// came past the filter, or was not rewritten, and no one would hear of it until it is returned days later.
+// Looks each minute whether mail is in Postfix's queue for an address at a relay domain. Nothing there is delivered: what is
+// there came past the filter, or was not rewritten, and no one would hear of it until it is returned days later.
 
 import Logging
 import PosternAPI

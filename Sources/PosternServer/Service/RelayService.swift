@@ -14,8 +14,8 @@ import ServiceLifecycle
 import Synchronization
 
 package enum RelayService {
-    /// How long transactions under way may take once shutdown was asked for. Longer than the DNS budget of a message, shorter than
-    /// systemd's timeout (90 s).
+    /// How long transactions under way may take once shutdown was asked for. Longer than the DNS budget of a message, shorter
+    /// than systemd's timeout (90 s).
     private static let shutdownDeadline: Duration = .seconds(60)
 
     /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload` says
@@ -45,7 +45,8 @@ package enum RelayService {
             let resolver = try Resolvers.perMessage(
                 installation.configuration, path: installation.resolved.path, metrics: parts.metrics)
             return try EngineFactory.engine(
-                installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
+                installation: installation,
+                authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
                 signer: signer, counters: counters, commits: parts.decisions?.commits, replyMemory: memory, now: now)
         }
         let current = ValueHolder(installation)
@@ -59,7 +60,8 @@ package enum RelayService {
             logger.warning(
                 peers.users == nil
                     ? "milter.peers names no user of this machine: every local user may connect to the milter's socket"
-                    : "milter.peers names users that do not exist on this machine", metadata: ["names": "\(peers.unknown.joined(separator: ","))"])
+                    : "milter.peers names users that do not exist on this machine",
+                metadata: ["names": "\(peers.unknown.joined(separator: ","))"])
         }
         let listening = MilterServer.Configuration(name: "postern", socket: socket, peers: peers.users)
         let server = MilterServer(listening, handler: handler) { diagnostic in
@@ -68,15 +70,18 @@ package enum RelayService {
         let http = try HTTPRoutes.service(parts)
         try server.start()
 
-        // For what the service does by itself: however many requests there are, counters are written, and others see that it runs.
+        // For what the service does by itself: however many requests there are, counters are written, and others see that it
+        // runs.
         let servicePool = BlockingPool(threads: 4, isShared: false)
         // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
         var services: [any Service] = [
             HousekeepingService(
-                store: installation.store, counters: counters, rejections: rejections, pool: servicePool, now: now, logger: logger),
+                store: installation.store, counters: counters, rejections: rejections, pool: servicePool, now: now, logger: logger
+            ),
             StatusService(parts, pool: servicePool),
             QueueWatchService(
-                directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool, metrics: parts.metrics,
+                directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
+                metrics: parts.metrics,
                 trouble: parts.queueTrouble, logger: logger),
             SigningKeyService(signer: signer, logger: logger),
             PolicyService(policies: policies, store: installation.store, now: now, logger: logger),
@@ -108,7 +113,8 @@ package enum RelayService {
         services.append(MilterService(server: server, deadline: shutdownDeadline) { announce(socket.description) })
 
         var group = ServiceGroupConfiguration(
-            services: services.map { .init(service: NamedService($0)) }, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            services: services.map { .init(service: NamedService($0)) }, gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: logger)
         group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
         try await ServiceGroup(configuration: group).run()
         parts.mailQueue.stop()
@@ -142,7 +148,9 @@ final class ValueHolder<Value: Sendable>: Sendable {
 extension MilterSocket {
     /// The same socket with these permissions, where it is a unix socket.
     fileprivate func with(mode: UInt32) -> MilterSocket {
-        if case .unix(let path, _, let group) = self { return .unix(path: path, mode: UInt16(truncatingIfNeeded: mode), group: group) }
+        if case .unix(let path, _, let group) = self {
+            return .unix(path: path, mode: UInt16(truncatingIfNeeded: mode), group: group)
+        }
         return self
     }
 }

@@ -27,7 +27,8 @@ package struct ServiceSnapshot: Codable, Sendable {
     package let latency: [String: Latency]
     package let outboxOldest: Double
     package let outboxEvents: Double
-    /// The keys that the service has, as in `seal b`, each with its state and fingerprint. Nil from services from before rotations.
+    /// The keys that the service has, as in `seal b`, each with its state and fingerprint. Nil from services from before
+    /// rotations.
     package var keys: [String: String]?
     /// Messages in Postfix's queue for addresses at a relay domain; nil where that is not known.
     package var parked: Int?
@@ -128,6 +129,8 @@ struct SnapshotMaker {
     }
 
     private func stages() -> [String: [Int]] {
-        Dictionary(metrics.milterSeconds.all.map { ($0.values.first ?? "", $0.metric.cumulative) }, uniquingKeysWith: { first, _ in first })
+        Dictionary(
+            metrics.milterSeconds.all.map { ($0.values.first ?? "", $0.metric.cumulative) },
+            uniquingKeysWith: { first, _ in first })
     }
 }

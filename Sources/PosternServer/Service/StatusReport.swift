@@ -13,7 +13,8 @@ package struct StatusReport: Encodable, Sendable {
         package let silentFor: Int64
         package let snapshot: ServiceSnapshot?
 
-        /// Whether it runs on the same machine and began after the other one's last word: that one was killed, and this is its restart.
+        /// Whether it runs on the same machine and began after the other one's last word: that one was killed, and this is its
+        /// restart.
         fileprivate func isSuccessor(of other: Host, now: Int64) -> Bool {
             guard isRunning, host == other.host, pid != other.pid, let snapshot else { return false }
             return snapshot.startedAt >= now - other.silentFor
@@ -42,13 +43,18 @@ package struct StatusReport: Encodable, Sendable {
             // By the store's clock: one that is behind is not silent.
             let silence = max(0, now - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead))
             return Host(
-                host: entry.host, pid: entry.pid, isRunning: silence <= StatusService.timeout, silentFor: silence, snapshot: snapshot)
+                host: entry.host, pid: entry.pid, isRunning: silence <= StatusService.timeout, silentFor: silence,
+                snapshot: snapshot)
         }
         let minutes = try store.serviceStatus.minutes(after: now - Self.hour).compactMap { minute in
-            (try? JSONDecoder().decode([String: Int].self, from: Data(minute.counts.utf8))).map { Minute(at: minute.at, counts: $0) }
+            (try? JSONDecoder().decode([String: Int].self, from: Data(minute.counts.utf8))).map {
+                Minute(at: minute.at, counts: $0)
+            }
         }
         // What is not written down yet, of a service that was killed too.
-        let recent = entries.filter { $0.silentFor < Self.hour }.map { Minute(at: now - $0.silentFor, counts: $0.snapshot?.sinceMinute ?? [:]) }
+        let recent = entries.filter { $0.silentFor < Self.hour }.map {
+            Minute(at: now - $0.silentFor, counts: $0.snapshot?.sinceMinute ?? [:])
+        }
         lastHour = (minutes + recent).reduce(into: [:]) { $0.merge($1.counts) { $0 + $1 } }
         hosts = entries.filter { entry in !entries.contains { $0.isSuccessor(of: entry, now: now) } }
         let teams = try store.teams.all()
@@ -93,16 +99,21 @@ package struct StatusReport: Encodable, Sendable {
             guard let last = bad.map(\.at).max() else { return [] }
             return [sentence(bad.reduce(0) { $0 + count($1) }, now - last < 60 ? "just now" : "\(duration(now - last)) ago")]
         }
-        func asked(_ minute: Minute) -> Int { ["answer", "none", "failure"].reduce(0) { $0 + (minute.counts["dns \($1)"] ?? 0) } }
+        func asked(_ minute: Minute) -> Int {
+            ["answer", "none", "failure"].reduce(0) { $0 + (minute.counts["dns \($1)"] ?? 0) }
+        }
         func unanswered(_ minute: Minute) -> Int { minute.counts["dns failure"] ?? 0 }
         func stored(_ minute: Minute) -> Int { minute.counts["refusals store-trouble"] ?? 0 }
         let deaf = recent.filter { unanswered($0) >= manyFailures && 2 * unanswered($0) >= asked($0) }
         return told(
-            deaf, { "the DNS did not answer \($0) queries, the last \($1), and mail waited: check the server that dns.servers names" },
+            deaf,
+            { "the DNS did not answer \($0) queries, the last \($1), and mail waited: check the server that dns.servers names" },
             unanswered)
             + told(
                 recent.filter { stored($0) > 0 },
-                { "mail was deferred \($0) times, the last \($1), because the database did not answer: search the log for store-trouble" }, stored)
+                {
+                    "mail was deferred \($0) times, the last \($1), because the database did not answer: search the log for store-trouble"
+                }, stored)
     }
 
     private static func suspended(_ store: Store) throws -> [String] {
@@ -130,13 +141,19 @@ package struct StatusReport: Encodable, Sendable {
         ]
     }
 
-    private static func warnings(_ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64) throws -> [String] {
+    private static func warnings(
+        _ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64
+    ) throws -> [String] {
         var warnings: [String] = []
         let running = hosts.filter(\.isRunning)
         let incidents = running.reduce(0) { $0 + ($1.snapshot?.totals["leak-incidents"] ?? 0) }
-        if incidents > 0 { warnings.append("\(incidents) replies were refused because the leak check found an inbox: search the log for leak-incident") }
+        if incidents > 0 {
+            warnings.append(
+                "\(incidents) replies were refused because the leak check found an inbox: search the log for leak-incident")
+        }
         if let trouble = Self.writingTrouble(installation, now) {
-            warnings.append("\(trouble): mail waits at its senders (451); free space, or fix what prevents writes to the database")
+            warnings.append(
+                "\(trouble): mail waits at its senders (451); free space, or fix what prevents writes to the database")
         }
         if let parked = running.compactMap({ $0.snapshot?.parked }).max(), parked > 0 {
             warnings.append(
@@ -146,16 +163,19 @@ package struct StatusReport: Encodable, Sendable {
         for host in running {
             guard let trouble = host.snapshot?.queueTrouble else { continue }
             warnings.append(
-                "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble); \(PostfixChecks.queueRemedy)")
+                "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble); \(PostfixChecks.queueRemedy)"
+            )
         }
         if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
         for host in hosts where !host.isRunning {
-            warnings.append("\(host.host) has not reported for \(duration(host.silentFor)): check whether postern serve (pid \(host.pid)) still runs")
+            warnings.append(
+                "\(host.host) has not reported for \(duration(host.silentFor)): check whether postern serve (pid \(host.pid)) still runs"
+            )
         }
         if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot?.clockAhead.map { (host.host, $0) } }) {
             warnings.append("\(complaint): \(ClockSkew.remedy)")
         }
-        warnings += trouble(minutes, now) + (try suspended(installation.store)) 
+        warnings += trouble(minutes, now) + (try suspended(installation.store))
         warnings += try removals(installation.store, now).map { "\($0): \(removalRemedy)" }
         for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {
             warnings.append(
@@ -163,20 +183,30 @@ package struct StatusReport: Encodable, Sendable {
                     + "it knows them from elsewhere, or tries to discover them; ask the team")
         }
         let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
-        if oldest > 3600 { warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list") }
+        if oldest > 3600 {
+            warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list")
+        }
         for host in try installation.store.policies.hosts() where now - host.at <= PolicyHostState.silence {
-            if let refusal = host.refusal { warnings.append("\(refusal): postern policy list gives the reason; activate a policy that loads") }
+            if let refusal = host.refusal {
+                warnings.append("\(refusal): postern policy list gives the reason; activate a policy that loads")
+            }
         }
         let keys = try installation.store.dkimKeys.keys()
-        for domain in installation.configuration.relayDomains where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
+        for domain in installation.configuration.relayDomains
+        where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
             warnings.append("\(domain) has no active signing key, so mail leaves unsigned: run postern dkim generate \(domain)")
         }
         for key in try installation.store.apiKeys.keys() {
-            guard let end = key.expiresAt, key.state(now: now) == .active, end - now < 7 * 86_400, key.rotatedTo == nil else { continue }
-            warnings.append("API key \(key.id) of \(key.team?.id ?? "the operator") ends in \(duration(end - now)): run postern key rotate \(key.id)")
+            guard let end = key.expiresAt, key.state(now: now) == .active, end - now < 7 * 86_400, key.rotatedTo == nil else {
+                continue
+            }
+            warnings.append(
+                "API key \(key.id) of \(key.team?.id ?? "the operator") ends in \(duration(end - now)): run postern key rotate \(key.id)"
+            )
         }
         if installation.configuration.operatorAddress == nil {
-            warnings.append("operator_address is not set, so mail to postmaster and abuse waits at its senders (451): set it in postern.yaml")
+            warnings.append(
+                "operator_address is not set, so mail to postmaster and abuse waits at its senders (451): set it in postern.yaml")
         }
         return warnings
     }

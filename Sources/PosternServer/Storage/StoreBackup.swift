@@ -15,7 +15,8 @@ package enum StoreBackup {
     }
 
     /// Copies one consistent state of the database into a new file, complete by itself, and looks through it.
-    /// Throws `ConfigurationError` (`exists`) rather than overwrite; `StoreRefusal` (`unmet`) for a server, which has its own way.
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite; `StoreRefusal` (`unmet`) for a server, which has its own
+    /// way.
     package static func make(_ location: DatabaseLocation, to file: String) throws -> Contents {
         let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
         guard !FileManager.default.fileExists(atPath: file) else {
@@ -28,18 +29,21 @@ package enum StoreBackup {
     }
 
     /// Puts a backup where the configuration says that the database is, and where there is none.
-    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `StoreRefusal` (`unmet`) while a service runs, `PermanentStoreError` for what is damaged, was made by a newer
-    /// program or with another key file.
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `StoreRefusal` (`unmet`) while a service runs,
+    /// `PermanentStoreError` for what is damaged, was made by a newer program or with another key file.
     package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
         let path = try path(location, file, "pg_restore --dbname='\(location)' \(file), into an empty database")
         guard let hold = try SQLiteDatabase.holdForRestore(path) else {
             throw StoreRefusal(
-                .unmet, "postern serve is running on \(path), and still uses the files that were moved away: stop it first; nothing was changed")
+                .unmet,
+                "postern serve is running on \(path), and still uses the files that were moved away: stop it first; nothing was changed"
+            )
         }
         defer { hold.release() }
         for name in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) where FileManager.default.fileExists(atPath: name) {
             throw ConfigurationError(
-                .exists, at: name, "it is not overwritten: stop postern serve, and move the database and its -wal and -shm files away first")
+                .exists, at: name,
+                "it is not overwritten: stop postern serve, and move the database and its -wal and -shm files away first")
         }
         guard FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.inputOutput, at: file, "the file does not exist")
@@ -77,13 +81,14 @@ package enum StoreBackup {
         let store = Store(database: database, keys: keys, relayDomains: [])
         for usage in try store.keyRotation.usage() where keys[usage.purpose]?[usage.key] == nil {
             throw PermanentStoreError(
-                .unsealing, "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
+                .unsealing,
+                "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
                     + "restore that line of the former key file, with the state old, and run postern key-file rotate afterwards")
         }
     }
 
-    /// A backup may have been in other hands. What a database does by itself whenever it is read or written is to be what our migrations
-    /// made: triggers and views, compared in words. Throws `PermanentStoreError` that names what is not ours.
+    /// A backup may have been in other hands. What a database does by itself whenever it is read or written is to be what our
+    /// migrations made: triggers and views, compared in words. Throws `PermanentStoreError` that names what is not ours.
     private static func requireOwnProgram(_ path: String) throws {
         let own = path + "-own"
         let cleanUp = { (path: String) in for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
@@ -108,10 +113,12 @@ package enum StoreBackup {
 
     private static func foreign(_ name: String) -> PermanentStoreError {
         PermanentStoreError(
-            .unexpectedData, "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored")
+            .unexpectedData,
+            "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored")
     }
 
-    /// `trigger NAME` and `view NAME` with their text, white space and quotes apart, which SQLite writes as it likes where a table is renamed.
+    /// `trigger NAME` and `view NAME` with their text, white space and quotes apart, which SQLite writes as it likes where a
+    /// table is renamed.
     private static func program(_ connection: any DatabaseConnection) throws -> [String: String] {
         let rows = try connection.rows("SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')", [])
         return try Dictionary(
@@ -132,7 +139,9 @@ package enum StoreBackup {
             if pending.isEmpty { try requireKeys(keys, database) }
         }
         return try database.read { connection in
-            func count(_ table: String) throws -> Int { Int(try connection.row("SELECT COUNT(*) FROM \(table)", [])?.integer(0) ?? 0) }
+            func count(_ table: String) throws -> Int {
+                Int(try connection.row("SELECT COUNT(*) FROM \(table)", [])?.integer(0) ?? 0)
+            }
             return Contents(
                 schemaVersion: try connection.row("SELECT MAX(version) FROM schema_migrations", [])?.integer(0) ?? 0,
                 teams: try count("teams"), users: try count("users"), relayAddresses: try count("relay_addresses"))

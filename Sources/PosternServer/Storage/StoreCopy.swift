@@ -4,8 +4,8 @@ import PosternPostgres
 import PosternSQLite
 import PosternStore
 
-/// Copies a store to another engine: one consistent state of the source, in one transaction of the target, so that it is there as a
-/// whole or not at all.
+/// Copies a store to another engine: one consistent state of the source, in one transaction of the target, so that it is there as
+/// a whole or not at all.
 package struct StoreCopy {
     /// Rows in one statement. PostgreSQL takes 65,535 arguments.
     private static let batch = 200
@@ -40,7 +40,8 @@ package struct StoreCopy {
             // May run again after a serialisation failure, from the same snapshot of the source.
             return try target.write(.durable) { target in
                 for table in tables where try Self.count(target, table.name) > 0 {
-                    throw StoreRefusal(.exists, "the target already contains rows (\(table.name)): give an empty database; nothing was changed")
+                    throw StoreRefusal(
+                        .exists, "the target already contains rows (\(table.name)): give an empty database; nothing was changed")
                 }
                 var done = 0
                 for table in tables {
@@ -84,7 +85,9 @@ package struct StoreCopy {
             let columns = try source.rows("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid", [.text(name)])
                 .map { (name: try $0.text(0), key: Int(try $0.integer(1))) }
             let key = columns.indices.filter { columns[$0].key > 0 }.sorted { columns[$0].key < columns[$1].key }
-            let refersTo = try source.rows("SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(?1)", [.text(name)]).map { try $0.text(0) }
+            let refersTo = try source.rows("SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(?1)", [.text(name)]).map {
+                try $0.text(0)
+            }
             let sql = try source.row("SELECT sql FROM sqlite_master WHERE name = ?1", [.text(name)])?.text(0) ?? ""
             return Table(
                 name: name, columns: columns.map(\.name), key: key, refersTo: refersTo.filter { $0 != name },
@@ -113,7 +116,8 @@ package struct StoreCopy {
         var last: [SQLValue]?
         while true {
             // The place in the key where the last batch ended: linear time whatever the table's size.
-            let after = last.map { last in " WHERE (\(key)) > (\(last.indices.map { "?\($0 + 1)" }.joined(separator: ", ")))" } ?? ""
+            let after =
+                last.map { last in " WHERE (\(key)) > (\(last.indices.map { "?\($0 + 1)" }.joined(separator: ", ")))" } ?? ""
             let rows = try source.rows("SELECT \(columns) FROM \(table.name)\(after) ORDER BY \(key) LIMIT \(batch)", last ?? [])
                 .map { row in table.columns.indices.map { row.value($0) } }
             guard let final = rows.last else { return }
@@ -132,13 +136,17 @@ package struct StoreCopy {
     private static func insert(_ rows: [[SQLValue]], _ table: Table, _ columns: String, _ target: any DatabaseConnection) throws {
         var number = 0
         let places = rows.map { row in
-            "(" + row.map { _ in number += 1; return "?\(number)" }.joined(separator: ", ") + ")"
+            "("
+                + row.map { _ in
+                    number += 1; return "?\(number)"
+                }.joined(separator: ", ") + ")"
         }
         try target.run("INSERT INTO \(table.name) (\(columns)) VALUES \(places.joined(separator: ", "))", rows.flatMap { $0 })
     }
 
     /// The next identifier is one that the source never used, not even for a row that is gone.
-    private static func setIdentity(_ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection) throws {
+    private static func setIdentity(_ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection) throws
+    {
         guard table.hasIdentity else { return }
         let used = try source.row("SELECT seq FROM sqlite_sequence WHERE name = ?1", [.text(table.name)])?.integer(0) ?? 0
         guard used > 0 else { return }

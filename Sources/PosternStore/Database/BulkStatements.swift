@@ -21,10 +21,11 @@ enum BulkStatements {
     static func places(_ rows: ArraySlice<[SQLValue]>) -> String {
         var number = 0
         return rows.map { row in
-            "(" + row.map { _ in
-                number += 1
-                return "?\(number)"
-            }.joined(separator: ", ") + ")"
+            "("
+                + row.map { _ in
+                    number += 1
+                    return "?\(number)"
+                }.joined(separator: ", ") + ")"
         }.joined(separator: ", ")
     }
 }
@@ -81,7 +82,9 @@ extension DatabaseConnection {
 
     /// Which of these marks are of names that ended once.
     func retired(_ marks: [[UInt8]]) throws -> Set<[UInt8]> {
-        Set(try rows(for: marks.map { .blob($0) }) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.blob(0) })
+        Set(
+            try rows(for: marks.map { .blob($0) }) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.blob(0) }
+        )
     }
 
     /// Writes lines of the audit.

@@ -10,8 +10,8 @@ package enum Durability: Sendable, Hashable {
 
 /// What differs in table definitions.
 package struct Dialect: Sendable, Hashable {
-    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, for `{clock}` in queries, and for `{sqlite}` and `{postgresql}`,
-    /// before a line that is for one engine: nothing, or the beginning of a comment.
+    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, for `{clock}` in queries, and for
+    /// `{sqlite}` and `{postgresql}`, before a line that is for one engine: nothing, or the beginning of a comment.
     package let types: [String: String]
 
     package init(types: [String: String]) { self.types = types }
@@ -68,16 +68,16 @@ package protocol Database: Sendable {
     @discardableResult
     func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T
 
-    /// The same, waiting for other writers no longer than `timeout` before `TemporaryStoreError` (`busy`); nil for the engine's own time. An
-    /// engine on which writers do not wait for each other may leave that aside.
+    /// The same, waiting for other writers no longer than `timeout` before `TemporaryStoreError` (`busy`); nil for the engine's
+    /// own time. An engine on which writers do not wait for each other may leave that aside.
     @discardableResult
     func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
 
     /// Makes sure that what is written is still where others look for it. Throws `TemporaryStoreError` (`unreachable`).
     func requireInPlace() throws
 
-    /// Held by a service for as long as it serves, together with other services: no one puts another database in place meanwhile. Nil where
-    /// the engine sees to that. Throws `TemporaryStoreError` (`busy`) where someone does so just now.
+    /// Held by a service for as long as it serves, together with other services: no one puts another database in place meanwhile.
+    /// Nil where the engine sees to that. Throws `TemporaryStoreError` (`busy`) where someone does so just now.
     func holdForService() throws -> (any DatabaseLock)?
 
     /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards; others write meanwhile.
@@ -116,7 +116,8 @@ extension Database {
 
     package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }
 
-    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
+    {
         try write(durability, body)
     }
 
@@ -127,8 +128,8 @@ extension Database {
 
 /// Threads that change something for one and read for others.
 package enum WriteQueue {
-    /// How many of a pool's threads may wait for their turn to write as long as they have time; further changes wait a moment and are refused
-    /// then (`busy`), so that reads find a thread.
+    /// How many of a pool's threads may wait for their turn to write as long as they have time; further changes wait a moment and
+    /// are refused then (`busy`), so that reads find a thread.
     package static let sharedThreads = 32
 
     /// Whether this thread is one of a pool that others wait for.

@@ -1,10 +1,10 @@
-// Files that commands make, often as root in a folder of the service: no link of its user leads them elsewhere, and what they make is
-// that user's, so that the service can go on.
+// Files that commands make, often as root in a folder of the service: no link of its user leads them elsewhere, and what they
+// make is that user's, so that the service can go on.
 
 import Glibc
 
-/// Opens and makes files. Whoever is not root gets what the system allows them, as with open(2). Root follows no symbolic link in the
-/// last place of a path unless root made it, and gives what it makes to the owner and group of its folder.
+/// Opens and makes files. Whoever is not root gets what the system allows them, as with open(2). Root follows no symbolic link in
+/// the last place of a path unless root made it, and gives what it makes to the owner and group of its folder.
 package enum OwnedFile {
     /// Links that are followed one after the other; more are a circle, as for the kernel.
     private static let maximumLinks = 40
@@ -71,7 +71,9 @@ package enum OwnedFile {
             var status = stat()
             guard fstat(link, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return path }
             guard status.st_uid == 0 else {
-                throw Failure(path: path, code: ELOOP, reason: "it is a symbolic link of another user, which root does not follow: name the file itself")
+                throw Failure(
+                    path: path, code: ELOOP,
+                    reason: "it is a symbolic link of another user, which root does not follow: name the file itself")
             }
             // Of this very link, whatever is under its name by now.
             let target = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, length in

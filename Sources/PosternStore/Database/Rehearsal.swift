@@ -10,7 +10,8 @@ extension Database {
 
     /// The same in a transaction of the engine's own making.
     package func rehearsed<T>(
-        _ body: (any Database) throws -> T, in transaction: @escaping (_ change: (any DatabaseConnection) throws -> Void) throws -> Void
+        _ body: (any Database) throws -> T,
+        in transaction: @escaping (_ change: (any DatabaseConnection) throws -> Void) throws -> Void
     ) throws -> T {
         var result: Result<T, any Error>?
         do {

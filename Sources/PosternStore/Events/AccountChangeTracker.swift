@@ -9,7 +9,8 @@ enum AccountScope: Sendable, Hashable {
     case account(Int64)
     /// All accounts of a user, by the store's number.
     case user(Int64)
-    /// An account that ends, or a consent of it with its app: endpoints of what was removed before are told of it too, and of nothing else.
+    /// An account that ends, or a consent of it with its app: endpoints of what was removed before are told of it too, and of
+    /// nothing else.
     case ending(Int64)
 }
 
@@ -18,8 +19,8 @@ struct AccountEvents: Sendable {
     let database: any Database
     let signal: OutboxSignal
 
-    /// Runs `body` in one durable transaction. It names what it is going to change with `tracker.snapshot` **before** it changes it;
-    /// what differs afterwards is written to the outbox, and the delivery woken once that is committed.
+    /// Runs `body` in one durable transaction. It names what it is going to change with `tracker.snapshot` **before** it changes
+    /// it; what differs afterwards is written to the outbox, and the delivery woken once that is committed.
     /// - Parameter now: seconds since 1970.
     func write<T>(
         at now: Int64, _ body: (_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker) throws -> T
@@ -114,7 +115,8 @@ final class AccountChangeTracker {
             told[was.account] = moment
         }
         for (account, moment) in told.sorted(by: { $0.key < $1.key }) {
-            try connection.run("UPDATE accounts SET event_time = ?2 WHERE id = ?1", [.integer(account), .integer(moment.milliseconds)])
+            try connection.run(
+                "UPDATE accounts SET event_time = ?2 WHERE id = ?1", [.integer(account), .integer(moment.milliseconds)])
         }
         return !told.isEmpty
     }
@@ -130,12 +132,14 @@ final class AccountChangeTracker {
         }
         guard was.isAuthorized else { return nil }
         guard now.isAuthorized else { return (.consentRevoked, nil) }
-        guard let wasReachable = was.isReachable, let isReachable = now.isReachable, wasReachable != isReachable else { return nil }
+        guard let wasReachable = was.isReachable, let isReachable = now.isReachable, wasReachable != isReachable else {
+            return nil
+        }
         return isReachable ? (.emailEnabled, now.email) : (.emailDisabled, was.email)
     }
 
-    /// Accounts of external issuers have no relay address of ours: no one is notified of them. In the middle of a transfer the apps and their
-    /// endpoint are the new team's already: it is not told of accounts that are still the old one's.
+    /// Accounts of external issuers have no relay address of ours: no one is notified of them. In the middle of a transfer the
+    /// apps and their endpoint are the new team's already: it is not told of accounts that are still the old one's.
     private static func select(_ isTold: String) -> String {
         """
         SELECT a.id, e.id, a.sub, CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END, a.email_kind,

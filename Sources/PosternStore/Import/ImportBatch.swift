@@ -4,8 +4,8 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Takes rows whose users are new and that share nothing with other rows of the batch, so that their order does not matter. Every other
-/// row is left to be taken by itself.
+/// Takes rows whose users are new and that share nothing with other rows of the batch, so that their order does not matter. Every
+/// other row is left to be taken by itself.
 struct ImportBatch {
     /// Of the first inbox of a user.
     private static let inboxNumber: Int64 = 1
@@ -71,7 +71,9 @@ struct ImportBatch {
             let entry = imports.index.entry(address)
             guard indexes[entry.exact] == 1 else { return nil }
             let given = [row.account?.sub, row.account?.address?.wireForm].compactMap { $0 }
-            guard given.allSatisfy({ names[$0] == 1 }), row.account?.address != nil || !imports.relayDomains.isEmpty else { return nil }
+            guard given.allSatisfy({ names[$0] == 1 }), row.account?.address != nil || !imports.relayDomains.isEmpty else {
+                return nil
+            }
             let sub = try row.account?.sub ?? Base32.characters(fromRandom: imports.addresses.random(AddressRepository.subLength))
             return Candidate(index: index, row: row, name: name, inbox: inbox, entry: entry, sub: sub)
         }
@@ -101,7 +103,8 @@ struct ImportBatch {
         let retired = try connection.retired(given.flatMap(marks))
         return candidates.filter { candidate in
             let search = imports.index.search(candidate.inbox.address.revealed).exact
-            guard !users.contains(candidate.row.user), !candidate.inbox.isVerified || !(owned.contains(search.0) || owned.contains(search.1))
+            guard !users.contains(candidate.row.user),
+                !candidate.inbox.isVerified || !(owned.contains(search.0) || owned.contains(search.1))
             else { return false }
             guard let account = candidate.row.account else { return true }
             return !(account.sub.map(subs.contains) ?? false) && retired.isDisjoint(with: marks(account))
@@ -162,9 +165,11 @@ struct ImportBatch {
                 let address = candidate.inbox.address.revealed
                 let sealed = try imports.sealer.seal(address, .inbox(user: candidate.user), nil)
                 return [
-                    .integer(candidate.user), .text(sealed.key), .blob(sealed.octets), .text(candidate.entry.key), .blob(candidate.entry.exact),
+                    .integer(candidate.user), .text(sealed.key), .blob(sealed.octets), .text(candidate.entry.key),
+                    .blob(candidate.entry.exact),
                     .blob(candidate.entry.canonical), .integer(1), .integer(Day.number(change.now)),
-                    .integer(change.now), .optional(candidate.inbox.isVerified ? change.now : nil), .blob(imports.index.velocity(address)),
+                    .integer(change.now), .optional(candidate.inbox.isVerified ? change.now : nil),
+                    .blob(imports.index.velocity(address)),
                     .blob(imports.marks.inbox(canonicalIndex: imports.index.lasting(address))), .integer(Self.inboxNumber),
                 ]
             }, into: "inboxes",
@@ -238,7 +243,8 @@ struct ImportBatch {
 
     /// Gives what was added its number, from rows of name and number.
     private static func number(
-        _ candidates: inout [Candidate], _ number: WritableKeyPath<Candidate, Int64>, by name: KeyPath<Candidate, String>, _ rows: [SQLRow]
+        _ candidates: inout [Candidate], _ number: WritableKeyPath<Candidate, Int64>, by name: KeyPath<Candidate, String>,
+        _ rows: [SQLRow]
     ) throws {
         let numbers = Dictionary(try rows.map { (try $0.text(0), try $0.integer(1)) }, uniquingKeysWith: { first, _ in first })
         for index in candidates.indices {

@@ -16,8 +16,8 @@ package struct ImportRepository: Sendable {
     let index: BlindIndex
     let relayDomains: [HostName]
 
-    /// Applies the rows in one transaction: those of new users together, the others in order. A refused row leaves nothing behind, and the others are taken.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
+    /// Applies the rows in one transaction: those of new users together, the others in order. A refused row leaves nothing
+    /// behind, and the others are taken. Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
     package func apply(_ rows: [ImportRow], _ change: Change) throws -> [ImportOutcome] {
         try events.write(at: change.now) { connection, tracker in
             var outcomes: [ImportOutcome] = []

@@ -44,7 +44,8 @@ struct BlindIndex: Sendable {
             exact: (.blob(first.exact), .blob(second.exact)), canonical: (.blob(first.canonical), .blob(second.canonical)))
     }
 
-    /// Whether a stored canonical index is that of the mailbox, with the key in use or the other one. Takes the same time for all.
+    /// Whether a stored canonical index is that of the mailbox, with the key in use or the other one. Takes the same time for
+    /// all.
     func isCanonical(_ stored: [UInt8], of address: AddrSpec) -> Bool {
         let matches = keys.current.index.versions.map { constantTimeEqual(stored, entry(address, $0).canonical) }
         return matches.contains(true)
@@ -53,7 +54,8 @@ struct BlindIndex: Sendable {
     /// The canonical form under a key that stays: for what is compared over years.
     func lasting(_ address: AddrSpec) -> [UInt8] { entry(address, mark).canonical }
 
-    /// A hash of the canonical form under a key used for nothing else: by it sign-ups are counted, and it says nothing of `canonical`.
+    /// A hash of the canonical form under a key used for nothing else: by it sign-ups are counted, and it says nothing of
+    /// `canonical`.
     func velocity(_ address: AddrSpec) -> [UInt8] {
         let velocityKey = HMACSHA256.authenticationCode(for: Array("postern velocity key 1".utf8), key: mark.secret)
         return Array(HMACSHA256.authenticationCode(for: lasting(address), key: velocityKey).prefix(Self.length))
@@ -61,7 +63,8 @@ struct BlindIndex: Sendable {
 
     private func entry(_ address: AddrSpec, _ key: KeyVersion) -> Entry {
         Entry(
-            key: key.idText, exact: hash("exact", address.folded, key), canonical: hash("canonical", providers.canonical(address), key))
+            key: key.idText, exact: hash("exact", address.folded, key),
+            canonical: hash("canonical", providers.canonical(address), key))
     }
 
     private func hash(_ purpose: String, _ address: AddrSpec, _ key: KeyVersion) -> [UInt8] {

@@ -97,7 +97,8 @@ extension KeyRing {
             throw KeyFileError(line: 0, message: "at most two index keys are allowed: an inbox is searched with both")
         }
         guard mark?.versions.count ?? 1 == 1 else {
-            throw KeyFileError(line: 0, message: "at most one mark key is allowed: what it hashed is not stored, so it cannot be hashed again")
+            throw KeyFileError(
+                line: 0, message: "at most one mark key is allowed: what it hashed is not stored, so it cannot be hashed again")
         }
         guard index.versions.count == 1 || mark != nil else {
             throw KeyFileError(line: 0, message: "two index keys need a mark key: postern key-file rotate adds it")

@@ -18,8 +18,8 @@ extension DatabaseConnection {
     /// Which key new values are to be made with, once a rotation said so.
     private static func setting(_ purpose: KeyPurpose) -> SQLValue { .text("\(purpose.rawValue)_key") }
 
-    /// Throws `TemporaryStoreError` (`staleKeys`) where new values are made with another key than this process would use: it has an
-    /// older key file, and what it wrote could not be read once the old key is gone.
+    /// Throws `TemporaryStoreError` (`staleKeys`) where new values are made with another key than this process would use: it has
+    /// an older key file, and what it wrote could not be read once the old key is gone.
     func require(_ purpose: KeyPurpose, _ id: String) throws {
         let row = try row("SELECT value FROM settings WHERE name = ?1", [Self.setting(purpose)])
         guard let row, try row.text(0) != id else { return }

@@ -97,7 +97,8 @@ struct Sealer: Sendable {
     func seal(_ address: AddrSpec, _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue {
         let local = Array(address.localPart.utf8)
         guard local.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the address is too long") }
-        return try seal([UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context, connection)
+        return try seal(
+            [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context, connection)
     }
 
     /// Opens an address.

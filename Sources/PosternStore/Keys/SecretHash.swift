@@ -3,7 +3,8 @@
 import MailCrypto
 import Support
 
-/// Hashes secrets under the key of marks, of which there is exactly one version: what was given out stays valid when others rotate.
+/// Hashes secrets under the key of marks, of which there is exactly one version: what was given out stays valid when others
+/// rotate.
 struct SecretHash: Sendable, SecretHolder {
     /// What a secret is for. One that was made for one thing opens no other.
     enum Purpose: String {
@@ -45,6 +46,8 @@ struct SecretHash: Sendable, SecretHolder {
     static func newNonce() throws -> Int64 { try random(5).reduce(0) { $0 << 8 | Int64($1) } }
 
     private static func random(_ count: Int) throws -> [UInt8] {
-        do { return try SecureRandom.bytes(count: count) } catch { throw TemporaryStoreError(.resources, "no randomness: \(error)") }
+        do { return try SecureRandom.bytes(count: count) } catch {
+            throw TemporaryStoreError(.resources, "no randomness: \(error)")
+        }
     }
 }

@@ -23,7 +23,8 @@ package struct Migration: Sendable {
     /// Every migration of this program in order.
     package static let all: [Migration] = [
         .first, .dkimKeys, .identity, .decisions, .policies, .api, .accounts, .provider, .inboxVerification,
-        .inboxSuspension, .liveGrants, .lookups, .tokenExpiry, .teamMentions, .serviceMinutes, .sharedInbox, .eventTimes, .inboxNumbers,
+        .inboxSuspension, .liveGrants, .lookups, .tokenExpiry, .teamMentions, .serviceMinutes, .sharedInbox, .eventTimes,
+        .inboxNumbers,
         .removals, .transferSteps, .deliveryLease, .removedApps,
     ]
 }

@@ -1,8 +1,8 @@
 // Migration 6: API keys, refusals of teams' mail, and what running services say of themselves.
 
 extension Migration {
-    /// `revision` grows with every change that a running service has to learn of; the last use is not one. A key without a team is
-    /// the operator's.
+    /// `revision` grows with every change that a running service has to learn of; the last use is not one. A key without a team
+    /// is the operator's.
     static let api = Migration(
         version: 6, name: "api",
         sql: """

@@ -1,8 +1,9 @@
 // Migration 10: permanent failures of inboxes, and the inboxes that forwarding rests for.
 
 extension Migration {
-    /// `failures_from` is a day: failures of messages relayed before it tell nothing of the inbox as it is now, since it was confirmed
-    /// or became the one that mail goes to on that day. `suspended_failures` is what was counted when forwarding was suspended.
+    /// `failures_from` is a day: failures of messages relayed before it tell nothing of the inbox as it is now, since it was
+    /// confirmed or became the one that mail goes to on that day. `suspended_failures` is what was counted when forwarding was
+    /// suspended.
     static let inboxSuspension = Migration(
         version: 10, name: "inboxSuspension",
         sql: """

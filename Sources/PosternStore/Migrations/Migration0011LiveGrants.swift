@@ -1,8 +1,8 @@
 // Migration 11: live grants by account, for the path of mail.
 
 extension Migration {
-    /// Whether an account has a live grant is told by the index alone, without the grant's row: a page less for each look-up, which
-    /// with millions of accounts is read from the file.
+    /// Whether an account has a live grant is told by the index alone, without the grant's row: a page less for each look-up,
+    /// which with millions of accounts is read from the file.
     static let liveGrants = Migration(
         version: 11, name: "liveGrants",
         sql: """

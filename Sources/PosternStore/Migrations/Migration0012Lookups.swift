@@ -1,9 +1,9 @@
 // Migration 12: what a look-up by relay address needs, on half as many pages.
 
 extension Migration {
-    /// With millions of accounts each table and each index that a look-up goes through is a page of its own that no cache holds. They
-    /// were six. Now they are three: the address, in a table ordered by it (on SQLite); the account, which knows whether it has a live
-    /// grant and which inbox is its target; and that inbox.
+    /// With millions of accounts each table and each index that a look-up goes through is a page of its own that no cache holds.
+    /// They were six. Now they are three: the address, in a table ordered by it (on SQLite); the account, which knows whether it
+    /// has a live grant and which inbox is its target; and that inbox.
     ///
     /// What the account knows follows from grants and inboxes. Triggers see to it, so that nothing that touches those, a cascade
     /// included, can leave it behind: mail that went to an inbox that is no longer the default would be a breach.

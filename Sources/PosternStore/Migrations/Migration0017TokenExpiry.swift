@@ -1,8 +1,8 @@
 // Migration 17: addresses of reverse addresses expire.
 
 extension Migration {
-    /// They were kept as long as their account, and a team could make any number. From here on they are kept for a year from the last mail
-    /// that met them; those that are there have a year from now.
+    /// They were kept as long as their account, and a team could make any number. From here on they are kept for a year from the
+    /// last mail that met them; those that are there have a year from now.
     static let tokenExpiry = Migration(
         version: 17, name: "tokenExpiry",
         sql: """

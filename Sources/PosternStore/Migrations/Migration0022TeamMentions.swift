@@ -1,8 +1,8 @@
 // Migration 22: in how many forwards each team wrote real inboxes of its users, by day.
 
 extension Migration {
-    /// `daily_counters` has it by account, which nobody can add up for each question of a monitoring system. The first of a day is a line of
-    /// the audit.
+    /// `daily_counters` has it by account, which nobody can add up for each question of a monitoring system. The first of a day
+    /// is a line of the audit.
     static let teamMentions = Migration(
         version: 22, name: "teamMentions",
         sql: """

@@ -1,8 +1,8 @@
 // Migration 26: what services counted, minute by minute, and which inboxes are suspended.
 
 extension Migration {
-    /// A service keeps its counts in memory, and they went with it: the last hour began anew with each start. `at` is the end of the
-    /// minute; `counts` is JSON.
+    /// A service keeps its counts in memory, and they went with it: the last hour began anew with each start. `at` is the end of
+    /// the minute; `counts` is JSON.
     static let serviceMinutes = Migration(
         version: 26, name: "serviceMinutes",
         sql: """

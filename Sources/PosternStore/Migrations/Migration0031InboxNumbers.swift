@@ -1,9 +1,10 @@
 // Migration 31: inboxes are numbered for each user.
 
 extension Migration {
-    /// Until now the number of an inbox was its `id`, which told how many there were at the time. `former_number` stays with the inboxes of
-    /// before: a command or a program that still uses it gets an error that says the new one, and no other inbox of the user ever has it.
-    /// So the inboxes of a user whose small old numbers would come back as those of other inboxes keep theirs.
+    /// Until now the number of an inbox was its `id`, which told how many there were at the time. `former_number` stays with the
+    /// inboxes of before: a command or a program that still uses it gets an error that says the new one, and no other inbox of
+    /// the user ever has it. So the inboxes of a user whose small old numbers would come back as those of other inboxes keep
+    /// theirs.
     static let inboxNumbers = Migration(
         version: 31, name: "inboxNumbers",
         sql: """

@@ -1,8 +1,8 @@
 // Migration 33: teams that were removed, and go in small steps.
 
 extension Migration {
-    /// `removed_at` is not NULL from the moment of the removal on: the team with its accounts counts as gone from then, whatever is still
-    /// there. An account whose rows are too many for one transaction is put into such a team of its own.
+    /// `removed_at` is not NULL from the moment of the removal on: the team with its accounts counts as gone from then, whatever
+    /// is still there. An account whose rows are too many for one transaction is put into such a team of its own.
     static let removals = Migration(
         version: 33, name: "removals",
         sql: """

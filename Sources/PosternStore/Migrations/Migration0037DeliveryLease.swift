@@ -1,10 +1,11 @@
 // Migration 37: leases with a fence, and what every delivery writes apart from what every change reads.
 
 extension Migration {
-    /// A lock lived as long as its connection, and so with a process that hung. A lease is renewed by work, and its fence tells the store
-    /// a former holder from the present one.
+    /// A lock lived as long as its connection, and so with a process that hung. A lease is renewed by work, and its fence tells
+    /// the store a former holder from the present one.
     ///
-    /// Each delivery wrote the endpoint's row, which each change of an account reads: on PostgreSQL one of the two had to be repeated.
+    /// Each delivery wrote the endpoint's row, which each change of an account reads: on PostgreSQL one of the two had to be
+    /// repeated.
     static let deliveryLease = Migration(
         version: 37, name: "deliveryLease",
         sql: """

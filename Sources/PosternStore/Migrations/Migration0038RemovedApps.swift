@@ -1,10 +1,10 @@
 // Migration 38: apps and endpoints that were removed, whose consents and events go in small steps.
 
 extension Migration {
-    /// `app_groups.removed_from`: the team that a group was removed from, not NULL from then on. A group that was removed by itself is in a
-    /// team of its own, which was removed too; the former team's endpoint still hears that each consent ended.
-    /// `teams.loses_apps`: accounts of this team may have consents to such a group only, so that `has_live_grant` alone is not the truth.
-    /// `event_endpoints.removed_at`: nothing is delivered there any more, and its events are deleted.
+    /// `app_groups.removed_from`: the team that a group was removed from, not NULL from then on. A group that was removed by
+    /// itself is in a team of its own, which was removed too; the former team's endpoint still hears that each consent ended.
+    /// `teams.loses_apps`: accounts of this team may have consents to such a group only, so that `has_live_grant` alone is not
+    /// the truth. `event_endpoints.removed_at`: nothing is delivered there any more, and its events are deleted.
     static let removedApps = Migration(
         version: 38, name: "removedApps",
         sql: """

@@ -91,8 +91,9 @@ package struct Migrator: Sendable {
         return version
     }
 
-    /// SQLite has one writer, who waits for nobody. On PostgreSQL a step sees what the locks that it takes have waited for (a serializable
-    /// one would see what was before the first of them), begins when no other process is migrating, and may take as long as it takes. The lock is one that all who write do not hold already.
+    /// SQLite has one writer, who waits for nobody. On PostgreSQL a step sees what the locks that it takes have waited for (a
+    /// serializable one would see what was before the first of them), begins when no other process is migrating, and may take as
+    /// long as it takes. The lock is one that all who write do not hold already.
     private static let prologue = """
         {postgresql}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
         {postgresql}SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;

@@ -18,7 +18,8 @@ package struct ClientRepository: Sendable {
                 """, [.text(clientID)])
             guard let row else { return nil }
             return ProviderClient(
-                clientID: clientID, appNumber: try row.integer(0), groupNumber: try row.integer(1), teamNumber: try row.integer(2),
+                clientID: clientID, appNumber: try row.integer(0), groupNumber: try row.integer(1),
+                teamNumber: try row.integer(2),
                 teamID: try row.text(3), keys: try keys(connection, team: row.integer(2)))
         }
     }
@@ -30,7 +31,8 @@ package struct ClientRepository: Sendable {
     package func addRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws -> Bool {
         let uri = try RedirectURI.checked(uri)
         return try database.write(.durable) { connection in
-            try connection.addRedirect(uri, app: app(connection, team: id, clientID: clientID), clientID: clientID, team: id, change)
+            try connection.addRedirect(
+                uri, app: app(connection, team: id, clientID: clientID), clientID: clientID, team: id, change)
         }
     }
 
@@ -40,7 +42,9 @@ package struct ClientRepository: Sendable {
             let app = try app(connection, team: id, clientID: clientID)
             let removed = try connection.run(
                 "DELETE FROM app_redirects WHERE app_id = ?1 AND uri = ?2", [.integer(app), .text(uri)])
-            guard removed > 0 else { throw StoreRefusal(.notFound, "app \(clientID) has no such redirect URI: see postern app list") }
+            guard removed > 0 else {
+                throw StoreRefusal(.notFound, "app \(clientID) has no such redirect URI: see postern app list")
+            }
             try connection.run(
                 "DELETE FROM authorization_codes WHERE app_id = ?1 AND redirect_uri = ?2", [.integer(app), .text(uri)])
             try connection.audit(change, "app.redirect.remove", "team:\(id)", "\(clientID) \(uri)")
@@ -124,7 +128,8 @@ extension DatabaseConnection {
     func addRedirect(_ uri: String, app: Int64, clientID: String, team: String, _ change: Change) throws -> Bool {
         let count = try row("SELECT COUNT(*) FROM app_redirects WHERE app_id = ?1", [.integer(app)])?.integer(0) ?? 0
         guard count < ClientRepository.maximumRedirects else {
-            throw StoreRefusal(.limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, which is the maximum")
+            throw StoreRefusal(
+                .limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, which is the maximum")
         }
         let added = try run(
             "INSERT INTO app_redirects (app_id, uri, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (app_id, uri) DO NOTHING",

@@ -3,8 +3,8 @@
 import InternetMessage
 import MailCrypto
 
-/// Issues codes and tokens. Whatever a call gives out it wrote down first, in the transaction in which `finish` makes the answer: an
-/// answer that cannot be made leaves nothing behind.
+/// Issues codes and tokens. Whatever a call gives out it wrote down first, in the transaction in which `finish` makes the answer:
+/// an answer that cannot be made leaves nothing behind.
 package struct ProviderRepository: Sendable {
     let grants: GrantRepository
     let users: UserRepository
@@ -50,7 +50,8 @@ package struct ProviderRepository: Sendable {
                 ])
             let subject = try subject(
                 connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account.number,
-                scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID, authenticatedAt: request.authenticatedAt, now: change.now)
+                scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID,
+                authenticatedAt: request.authenticatedAt, now: change.now)
             let isNamed = given.deliversProfile && request.scopes.contains("name")
             let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
             return try finish(
@@ -58,8 +59,8 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Whom `user_hint` means to this client: a user by the `sub` that the client's team knows, or that the app's earlier team knew
-    /// before it moved, whether or not the user's grant has followed. Nil for anything else.
+    /// Whom `user_hint` means to this client: a user by the `sub` that the client's team knows, or that the app's earlier team
+    /// knew before it moved, whether or not the user's grant has followed. Nil for anything else.
     package func userID(hint sub: String, clientID: String, now: Int64) throws -> String? {
         try database.read { connection in
             let (team, group) = try connection.appGroup(clientID: clientID)
@@ -101,7 +102,8 @@ package struct ProviderRepository: Sendable {
             guard let row else {
                 let ended = try connection.run(
                     "DELETE FROM refresh_tokens WHERE code_hash = ?1 AND app_id = ?2", [.blob(hash), .integer(client.appNumber)])
-                return .refused(.invalid(ended > 0 ? "the code was used before: the tokens it gave are revoked" : "the code is not valid"))
+                return .refused(
+                    .invalid(ended > 0 ? "the code was used before: the tokens it gave are revoked" : "the code is not valid"))
             }
             guard try row.integer(2) == client.appNumber, try row.integer(10) > now,
                 try row.text(11) == "authorized", try row.integer(1) == row.integer(12)
@@ -109,7 +111,9 @@ package struct ProviderRepository: Sendable {
             guard try row.text(3) == redirectURI else {
                 return .refused(.invalid("redirect_uri differs from that of the authorization"))
             }
-            if let problem = Self.verifierProblem(asked: try row.optionalBlob(6), given: challenge) { return .refused(.invalid(problem)) }
+            if let problem = Self.verifierProblem(asked: try row.optionalBlob(6), given: challenge) {
+                return .refused(.invalid(problem))
+            }
             guard let account = try account(connection, grant: row.integer(0), client, now: now) else {
                 return .refused(.invalid("the code is not valid"))
             }
@@ -209,8 +213,8 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified; with a
-    /// client's own that token alone.
+    /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified;
+    /// with a client's own that token alone.
     package func revoke(token: String, client: ProviderClient, _ change: Change) throws -> RevocationOutcome {
         try events.write(at: change.now) { connection, tracker in
             let access = secrets.hash(.accessToken, token)
@@ -274,8 +278,9 @@ package struct ProviderRepository: Sendable {
         return token
     }
 
-    /// The account of a grant, as the client's team knows it. In the middle of a transfer the grant follows its app here: what the old
-    /// team knew the user by is nothing that the new one is told. Nil where it does not follow, and where the app was removed a moment ago.
+    /// The account of a grant, as the client's team knows it. In the middle of a transfer the grant follows its app here: what
+    /// the old team knew the user by is nothing that the new one is told. Nil where it does not follow, and where the app was
+    /// removed a moment ago.
     private func account(
         _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
     ) throws -> Int64? {
@@ -310,14 +315,15 @@ package struct ProviderRepository: Sendable {
             orgID: orgID, authenticatedAt: authenticatedAt, transferSub: try transfer?.text(0))
     }
 
-    /// The relay address; the inbox itself only where the account shares it and it is verified: the one that was shared, and none where
-    /// that was removed.
+    /// The relay address; the inbox itself only where the account shares it and it is verified: the one that was shared, and none
+    /// where that was removed.
     func email(_ connection: any DatabaseConnection, _ account: Account) throws -> ClientEmail? {
         switch account.emailKind {
         case .none: return nil
         case .privateRelay:
             let row = try connection.row(
-                "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1 AND is_current = 1", [.integer(account.number)])
+                "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1 AND is_current = 1",
+                [.integer(account.number)])
             return try row.map { .relay(AddrSpec(localPart: try $0.text(0), domain: try $0.text(1))) }
         case .real:
             let row = try connection.row(
@@ -338,7 +344,8 @@ package struct ProviderRepository: Sendable {
         case (nil, nil): nil
         case (.some, nil): "code_verifier is missing: the authorization had a code_challenge"
         case (nil, .some): "code_verifier is for authorizations with a code_challenge; this one had none"
-        case (let asked?, let given?): constantTimeEqual(asked, given) ? nil : "code_verifier does not belong to the authorization's code_challenge"
+        case (let asked?, let given?):
+            constantTimeEqual(asked, given) ? nil : "code_verifier does not belong to the authorization's code_challenge"
         }
     }
 

@@ -44,7 +44,8 @@ package struct ProviderAuthorization: Sendable {
     package var authenticatedAt: Int64
 
     package init(
-        grant: AuthorizationRequest, redirectURI: String, scopes: Set<String>, nonce: String?, challenge: [UInt8]?, orgID: String?,
+        grant: AuthorizationRequest, redirectURI: String, scopes: Set<String>, nonce: String?, challenge: [UInt8]?,
+        orgID: String?,
         authenticatedAt: Int64
     ) {
         self.grant = grant
@@ -112,8 +113,8 @@ package struct IssuedTokens: Sendable, CustomStringConvertible, CustomReflectabl
 
 /// Why no token is given.
 package enum GrantRefusal: Error, Sendable, Hashable {
-    /// `invalid_grant`: unknown, expired, used, revoked, another client's, or for another redirect URI. The client is told no more
-    /// than the text.
+    /// `invalid_grant`: unknown, expired, used, revoked, another client's, or for another redirect URI. The client is told no
+    /// more than the text.
     case invalid(String)
     /// `invalid_scope`: more is asked for than was granted.
     case scope

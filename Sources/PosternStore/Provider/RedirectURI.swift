@@ -7,11 +7,12 @@ package enum RedirectURI {
     /// Longest, in octets: what browsers and servers take.
     package static let maximum = 2_000
 
-    /// The text as it is, or `StoreRefusal` (`invalid`): an absolute URI without fragment and user information; `https`, `http` on a
-    /// loopback host (RFC 8252 section 7.3), or an app's own scheme with a dot in its name (section 7.1).
+    /// The text as it is, or `StoreRefusal` (`invalid`): an absolute URI without fragment and user information; `https`, `http`
+    /// on a loopback host (RFC 8252 section 7.3), or an app's own scheme with a dot in its name (section 7.1).
     package static func checked(_ text: String) throws -> String {
         let octets = Array(text.utf8)
-        guard octets.count <= maximum, octets.allSatisfy({ $0 > 0x20 && $0 < 0x7F && ![0x22, 0x3C, 0x3E, 0x5C, 0x60].contains($0) })
+        guard octets.count <= maximum,
+            octets.allSatisfy({ $0 > 0x20 && $0 < 0x7F && ![0x22, 0x3C, 0x3E, 0x5C, 0x60].contains($0) })
         else { throw StoreRefusal(.invalid, "a redirect URI must be at most \(maximum) visible ASCII characters of a URI") }
         guard !text.contains("#") else { throw StoreRefusal(.invalid, "a redirect URI must not have a fragment (#)") }
         guard !text.contains("*") else { throw StoreRefusal(.invalid, "a redirect URI must be exact, without *") }
@@ -23,7 +24,8 @@ package enum RedirectURI {
         switch scheme {
         case "https", "http":
             guard rest.starts(with: "//".utf8) else { throw StoreRefusal(.invalid, "a redirect URI must begin with https://") }
-            let authority = String(decoding: rest.dropFirst(2).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }, as: UTF8.self)
+            let authority = String(
+                decoding: rest.dropFirst(2).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }, as: UTF8.self)
             guard !authority.isEmpty, !authority.contains("@") else {
                 throw StoreRefusal(.invalid, "a redirect URI must name a host, and no user")
             }
@@ -49,6 +51,7 @@ package enum RedirectURI {
         // Nothing but a port follows: `[::1].evil.example` is a host elsewhere to some readers.
         let rest = authority.dropFirst(host.count)
         return rest.isEmpty
-            || rest.first == ":" && rest.dropFirst().utf8.allSatisfy { (0x30...0x39).contains($0) } && (Int(rest.dropFirst()) ?? 0) <= 65_535
+            || rest.first == ":" && rest.dropFirst().utf8.allSatisfy { (0x30...0x39).contains($0) }
+                && (Int(rest.dropFirst()) ?? 0) <= 65_535
     }
 }

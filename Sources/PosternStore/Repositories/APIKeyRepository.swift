@@ -53,7 +53,9 @@ package struct APIKeyRepository: Sendable {
             guard old.state(now: change.now) == .active else {
                 throw StoreRefusal(.unmet, "key \(id) is \(old.state(now: change.now).rawValue): issue a new one")
             }
-            if let next = old.rotatedTo { throw StoreRefusal(.unmet, "key \(id) was already rotated to \(next): rotate that one") }
+            if let next = old.rotatedTo {
+                throw StoreRefusal(.unmet, "key \(id) was already rotated to \(next): rotate that one")
+            }
             if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would already be expired") }
             try insert(
                 connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note, change)
@@ -84,7 +86,8 @@ package struct APIKeyRepository: Sendable {
         try database.read { connection in
             guard let team else { return try connection.rows(Self.select + " ORDER BY k.id", []).map(APIKey.init(row:)) }
             let number = try connection.team(team).number
-            return try connection.rows(Self.select + " WHERE k.team_id = ?1 ORDER BY k.id", [.integer(number)]).map(APIKey.init(row:))
+            return try connection.rows(Self.select + " WHERE k.team_id = ?1 ORDER BY k.id", [.integer(number)]).map(
+                APIKey.init(row:))
         }
     }
 
@@ -126,7 +129,8 @@ package struct APIKeyRepository: Sendable {
     private static let selectWithHash = columns + ", k.secret_hash FROM api_keys k LEFT JOIN teams t ON t.id = k.team_id"
 
     private func insert(
-        _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>, expiresAt: Int64?, note: String,
+        _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>, expiresAt: Int64?,
+        note: String,
         _ change: Change
     ) throws {
         try connection.run(

@@ -47,7 +47,10 @@ package struct AccountListRepository: Sendable {
                     SELECT p.primary_client_id, g.state FROM grants g JOIN app_groups p ON p.id = g.group_id
                     JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = ?1 ORDER BY g.id
                     """, [.integer(number)]
-                ).map { AccountSummary.GrantSummary(app: try $0.optionalText(0), state: Grant.State(rawValue: try $0.text(1)) ?? .revoked) }
+                ).map {
+                    AccountSummary.GrantSummary(
+                        app: try $0.optionalText(0), state: Grant.State(rawValue: try $0.text(1)) ?? .revoked)
+                }
                 return AccountSummary(
                     number: number, teamID: try row.text(1), userID: try row.optionalText(2), sub: try row.text(3),
                     address: row.isNull(4) ? nil : AddrSpec(localPart: try row.text(4), domain: try row.text(5)),

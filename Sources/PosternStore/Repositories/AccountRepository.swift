@@ -24,7 +24,9 @@ package struct AccountRepository: Sendable {
     package func account(_ number: Int64) throws -> Account { try database.read { try $0.account(number) } }
 
     /// Accounts by team and user identifier, the oldest first; nil stands for all.
-    package func accounts(team: String? = nil, user: String? = nil, after: Int64 = 0, limit: Int = Int(Int32.max)) throws -> [Account] {
+    package func accounts(
+        team: String? = nil, user: String? = nil, after: Int64 = 0, limit: Int = Int(Int32.max)
+    ) throws -> [Account] {
         try database.read { connection in
             var conditions = ["a.id > ?1"]
             var arguments: [SQLValue] = [.integer(after), .integer(Int64(limit))]
@@ -48,8 +50,9 @@ package struct AccountRepository: Sendable {
         """
 
     /// Deletes an account: grants, codes and tokens, relay addresses, stored correspondents, counters and what it shared are gone
-    /// at once, `sub` and addresses are retired permanently (mail to them is answered as unknown), and for 30 days a tombstone says
-    /// that this inbox had an account deleted. Every app that ever had a grant is notified. The user and other accounts stay.
+    /// at once, `sub` and addresses are retired permanently (mail to them is answered as unknown), and for 30 days a tombstone
+    /// says that this inbox had an account deleted. Every app that ever had a grant is notified. The user and other accounts
+    /// stay.
     /// - Parameter isTeams: the team ends it: that is nothing the user did, so no tombstone is held against the inbox.
     package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws {
         try events.write(at: change.now) { connection, tracker in
@@ -76,8 +79,8 @@ package struct AccountRepository: Sendable {
         }
     }
 
-    /// Removes an account at once, and what hangs on it as far as that is not more than so many rows. Otherwise it loses its names, its
-    /// user and its consents, and goes to a team that was removed, with which the rest goes in steps.
+    /// Removes an account at once, and what hangs on it as far as that is not more than so many rows. Otherwise it loses its
+    /// names, its user and its consents, and goes to a team that was removed, with which the rest goes in steps.
     func remove(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, account: Int64, rows: inout Int, now: Int64
     ) throws {
@@ -92,7 +95,8 @@ package struct AccountRepository: Sendable {
             "UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE account_id = ?1", [.integer(account)])
         let name = "removed account \(account)"
         let team = try connection.row(
-            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (?1, '', ?2, ?2) RETURNING id", [.text(name), .integer(now)])
+            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (?1, '', ?2, ?2) RETURNING id",
+            [.text(name), .integer(now)])
         guard let team else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
         try connection.run(
             "UPDATE accounts SET team_id = ?2, user_id = NULL, inbox_id = NULL, sub = ?3 WHERE id = ?1",

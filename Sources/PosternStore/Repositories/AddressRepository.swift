@@ -148,7 +148,8 @@ package struct AddressRepository: Sendable {
                 (entry, local: Base32.characters(fromRandom: try random(addressLength)))
             }
             let retired = try connection.retired(tried.map { marks.retired("\($0.local)@\(domain)") })
-            let rows: [[SQLValue]] = tried.filter { !retired.contains(marks.retired("\($0.local)@\(domain)")) }.map { entry, local in
+            let rows: [[SQLValue]] = tried.filter { !retired.contains(marks.retired("\($0.local)@\(domain)")) }.map {
+                entry, local in
                 [
                     .integer(entry.account), .integer(1), .text(local), .text(domain.text), .integer(entry.since),
                     .bool(entry.isForwardingOn),
@@ -182,8 +183,10 @@ package struct AddressRepository: Sendable {
                 conditions.append("a.user_id = ?\(arguments.count)")
             }
             let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
-            return try connection.rows(Self.select + condition + " ORDER BY t.handle, u.handle, r.account_id, r.ordinal", arguments)
-                .map(Self.address(row:))
+            return try connection.rows(
+                Self.select + condition + " ORDER BY t.handle, u.handle, r.account_id, r.ordinal", arguments
+            )
+            .map(Self.address(row:))
         }
     }
 
@@ -200,7 +203,9 @@ package struct AddressRepository: Sendable {
     package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws -> Bool {
         try events.write(at: change.now) { connection, tracker in
             let found = try self.address(connection, address)
-            guard found.retiredAt == nil else { throw StoreRefusal(.unmet, "this address is retired: it cannot be switched on or off") }
+            guard found.retiredAt == nil else {
+                throw StoreRefusal(.unmet, "this address is retired: it cannot be switched on or off")
+            }
             guard found.isForwardingOn != isOn else { return false }
             try tracker.snapshot(.account(found.account.number))
             try connection.run(
@@ -244,7 +249,8 @@ package struct AddressRepository: Sendable {
             // What is at another domain may be an inbox that was typed by mistake: it is not repeated.
             let isOurs = relayDomains.contains { $0.text == address.domain }
             throw StoreRefusal(
-                .notFound, isOurs
+                .notFound,
+                isOurs
                     ? "there is no relay address \(address.wireForm): see postern address list"
                     : "this address is not at a relay domain: see postern address list")
         }
@@ -255,7 +261,8 @@ package struct AddressRepository: Sendable {
         let account = try Account(row: row, first: 6)
         return RelayAddress(
             address: AddrSpec(localPart: try row.text(0), domain: try row.text(1)), account: account, isCurrent: try row.bool(2),
-            isForwardingOn: try row.bool(3), retiredAt: try row.optionalInteger(4), hasLiveGrant: try row.bool(6 + Account.columnCount),
+            isForwardingOn: try row.bool(3), retiredAt: try row.optionalInteger(4),
+            hasLiveGrant: try row.bool(6 + Account.columnCount),
             createdAt: try row.integer(5))
     }
 }

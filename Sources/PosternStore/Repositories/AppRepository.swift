@@ -78,9 +78,12 @@ package struct AppRepository: Sendable {
     /// What a question about an app needs to know; nil where there is no such app.
     package func decisionApp(clientID: String) throws -> DecisionApp? {
         try database.read { connection in
-            guard let row = try connection.row(Self.decisionSelect + " WHERE a.client_id = ?1", [.text(clientID)]) else { return nil }
+            guard let row = try connection.row(Self.decisionSelect + " WHERE a.client_id = ?1", [.text(clientID)]) else {
+                return nil
+            }
             let former = try connection.rows(
-                "SELECT group_id, from_team FROM app_transfers WHERE group_id = ?1 AND moved_at IS NOT NULL", [.integer(row.integer(1))])
+                "SELECT group_id, from_team FROM app_transfers WHERE group_id = ?1 AND moved_at IS NOT NULL",
+                [.integer(row.integer(1))])
             return try Self.decisionApp(row: row, formerTeams: Self.formerTeams(former))
         }
     }
@@ -102,7 +105,8 @@ package struct AppRepository: Sendable {
 
     private static func decisionApp(row: SQLRow, formerTeams: [Int64: [Int64]]) throws -> DecisionApp {
         DecisionApp(
-            number: try row.integer(0), clientID: try row.text(6), groupNumber: try row.integer(1), teamNumber: try row.integer(2),
+            number: try row.integer(0), clientID: try row.text(6), groupNumber: try row.integer(1),
+            teamNumber: try row.integer(2),
             teamID: try row.text(3), formerTeams: formerTeams[try row.integer(1)] ?? [],
             nonceForm: AppNonceForm(rawValue: try row.text(4)) ?? .raw,
             isNonceRequired: try row.bool(5))
@@ -142,8 +146,8 @@ package struct AppRepository: Sendable {
     }
 
     /// Removes an app; with the last of a group the group and its grants go. A primary app goes after those grouped under it.
-    /// The name is free and consents count no more from then on; rows that may be many stay until `removals` has taken them away, and with
-    /// them the group's endpoint is told of each consent.
+    /// The name is free and consents count no more from then on; rows that may be many stay until `removals` has taken them away,
+    /// and with them the group's endpoint is told of each consent.
     package func remove(team id: String, clientID: String, _ change: Change) throws {
         try events.write(at: change.now) { connection, tracker in
             let team = try connection.team(id)
@@ -152,7 +156,8 @@ package struct AppRepository: Sendable {
             guard isLast || group.primaryClientID != clientID else {
                 throw StoreRefusal(.unmet, "\(clientID) is the primary app of others: remove those first")
             }
-            let removed = try connection.retireApp(clientID, of: team.number, group: group.number, withGroup: isLast, now: change.now)
+            let removed = try connection.retireApp(
+                clientID, of: team.number, group: group.number, withGroup: isLast, now: change.now)
             try connection.audit(change, "app.remove", "team:\(id)", clientID)
             try RemovalRepository(accounts: accounts).takeAway(connection, tracker, team: removed)
         }
@@ -173,7 +178,8 @@ extension DatabaseConnection {
         return AppGroup(number: try row.integer(0), primaryClientID: try row.optionalText(1))
     }
 
-    /// Puts an app into a team of its own, which was removed: alone, or with its group and all consents. Names are free afterwards.
+    /// Puts an app into a team of its own, which was removed: alone, or with its group and all consents. Names are free
+    /// afterwards.
     /// - Returns: that team.
     fileprivate func retireApp(_ clientID: String, of team: Int64, group: Int64, withGroup: Bool, now: Int64) throws -> Int64 {
         guard let app = try row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)])?.integer(0) else {
@@ -181,9 +187,15 @@ extension DatabaseConnection {
         }
         // No name that may be chosen has a space in it.
         let name = SQLValue.text("removed app \(app)")
-        let removed = try row("INSERT INTO teams (handle, name, created_at, removed_at) VALUES (?1, '', ?2, ?2) RETURNING id", [name, .integer(now)])
-        guard let removed = try removed?.integer(0) else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
-        for table in ["app_redirects", "policy_app_bindings"] { try run("DELETE FROM \(table) WHERE app_id = ?1", [.integer(app)]) }
+        let removed = try row(
+            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (?1, '', ?2, ?2) RETURNING id",
+            [name, .integer(now)])
+        guard let removed = try removed?.integer(0) else {
+            throw PermanentStoreError(.unexpectedData, "an insertion returned nothing")
+        }
+        for table in ["app_redirects", "policy_app_bindings"] {
+            try run("DELETE FROM \(table) WHERE app_id = ?1", [.integer(app)])
+        }
         guard withGroup else {
             try run(
                 "INSERT INTO app_groups (team_id, primary_client_id, created_at, removed_from) VALUES (?1, ?2, ?3, ?1)",

@@ -83,7 +83,8 @@ package struct BounceRepository: Sendable {
                 [.integer(inbox), .integer(now), .integer(Int64(standing.failures))])
             try connection.audit(
                 Change(actor: Self.actor, now: now), "inbox.suspend", "user:\(try row.text(3))",
-                "inbox \(try row.integer(4)), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days")
+                "inbox \(try row.integer(4)), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days"
+            )
             return .suspended
         }
     }

@@ -39,7 +39,7 @@ extension CheckRecord {
         guard now - decision.evaluatedAt <= reportingTime else { throw .tooLate }
         return switch outcome {
         case .initiated: CheckRecord(challenge: challenge, initiatedAt: now, passedAt: nil, failedAt: nil)
-        case .passed: 
+        case .passed:
             CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: now, failedAt: known?.failedAt)
         case .failed: CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: nil, failedAt: now)
         }

@@ -75,9 +75,9 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Counts one more unless that would pass the limit; whether it was counted. In memory while the limit is far away, in the store
-    /// from there on. One process never passes the limit; of several hosts each passes it by a sixteenth at most, where all of them
-    /// have as much within a second.
+    /// Counts one more unless that would pass the limit; whether it was counted. In memory while the limit is far away, in the
+    /// store from there on. One process never passes the limit; of several hosts each passes it by a sixteenth at most, where all
+    /// of them have as much within a second.
     package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws -> Bool {
         let key = Key(account: account, day: day, kind: kind)
         let part = limit / Self.parts
@@ -85,11 +85,14 @@ package final class CounterBuffer: Sendable {
             var entry = state.entries[key] ?? Entry()
             defer { if entry != Entry() { state.entries[key] = entry } }
             let ahead = entry.pending + entry.writing
-            if let known = entry.known, now - known.at <= Self.freshness, ahead < part, known.count + ahead < limit - Self.reserved * part {
+            if let known = entry.known, now - known.at <= Self.freshness, ahead < part,
+                known.count + ahead < limit - Self.reserved * part
+            {
                 entry.pending += 1
                 return (nil, state.turns)
             }
-            // Whatever happens to these, they are written with this one, or come back. This one is in view as well until the count is known.
+            // Whatever happens to these, they are written with this one, or come back. This one is in view as well until the
+            // count is known.
             defer {
                 entry.writing += entry.pending + 1
                 entry.pending = 0
@@ -108,7 +111,8 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// What a reservation wrote is no longer on its way, and the store holds at least `count`: both at once, so that no other thread misses both.
+    /// What a reservation wrote is no longer on its way, and the store holds at least `count`: both at once, so that no other
+    /// thread misses both.
     private func reserved(_ pending: Int, _ key: Key, count: Int, turn: Int, now: Int64) {
         state.withLock { state in
             var entry = state.entries[key] ?? Entry()
@@ -162,7 +166,8 @@ package final class CounterBuffer: Sendable {
             return counts
         }
         do {
-            try repository.add(counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1) }, now: now)
+            try repository.add(
+                counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1) }, now: now)
         } catch {
             for (key, count) in counts { written(count, key, isWritten: false) }
             throw error

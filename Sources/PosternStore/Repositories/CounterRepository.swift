@@ -37,7 +37,8 @@ package struct CounterRepository: Sendable {
                 ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
                     WHERE daily_counters.count + excluded.count <= ?5
                 RETURNING count
-                """, [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(count)), .integer(Int64(limit))]) != nil
+                """, [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(count)), .integer(Int64(limit))])
+                != nil
         }
     }
 
@@ -65,8 +66,8 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many accounts. Not those
-    /// accounts of which the team was given the inbox itself.
+    /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many
+    /// accounts. Not those accounts of which the team was given the inbox itself.
     package func inboxesWritten(since day: Int64) throws -> [(team: String, messages: Int, accounts: Int)] {
         try database.read { connection in
             try connection.rows(
@@ -80,7 +81,8 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// The same without the accounts, quickly: in how many messages each team did so. At most `limit` teams, those with most first.
+    /// The same without the accounts, quickly: in how many messages each team did so. At most `limit` teams, those with most
+    /// first.
     package func messagesWithInboxes(since day: Int64, limit: Int = 100) throws -> [(team: String, messages: Int)] {
         try database.read { connection in
             try connection.rows(
@@ -106,14 +108,16 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Adds many counts in one transaction. Accounts that are gone by now are passed over. The first message of a day in which a team wrote
-    /// an inbox that it was not given is a line of the audit.
+    /// Adds many counts in one transaction. Accounts that are gone by now are passed over. The first message of a day in which a
+    /// team wrote an inbox that it was not given is a line of the audit.
     /// - Parameter now: of that line; nil for the beginning of its day.
     package func add(_ counters: [DailyCounter], now: Int64? = nil) throws {
         guard !counters.isEmpty else { return }
         try database.write(.relaxed) { connection in
             // Every host takes rows in the same order, so that two of them never wait for each other.
-            for counter in counters.sorted(by: { ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue) }) {
+            for counter in counters.sorted(by: {
+                ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue)
+            }) {
                 try connection.count(counter)
                 if counter.kind == .inboxWritten { try connection.noteMention(counter, now: now ?? counter.day * 86_400) }
             }
@@ -159,7 +163,9 @@ package struct CounterRepository: Sendable {
         inPlaceOf old: String? = nil
     ) throws {
         try database.write(durability) { connection in
-            for mark in marks.sorted(by: { $0.account == $1.account ? $0.mark.lexicographicallyPrecedes($1.mark) : $0.account < $1.account }) {
+            for mark in marks.sorted(by: {
+                $0.account == $1.account ? $0.mark.lexicographicallyPrecedes($1.mark) : $0.account < $1.account
+            }) {
                 if let old {
                     try connection.run(
                         "DELETE FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3",

@@ -102,7 +102,8 @@ package struct DKIMKeyRepository: Sendable {
         }
     }
 
-    /// Ends a key and deletes its private part. One that is in use, or signed mail that may still be under way, is refused unless `force`.
+    /// Ends a key and deletes its private part. One that is in use, or signed mail that may still be under way, is refused unless
+    /// `force`.
     package func retire(_ number: Int64, force: Bool, _ change: Change) throws -> DKIMKey {
         try database.write(.durable) { connection in
             let key = try key(connection, number)

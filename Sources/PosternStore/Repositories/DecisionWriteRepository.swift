@@ -53,7 +53,8 @@ extension DatabaseConnection {
         if let nonce = decisionWrite.nonce, let consumed = try consumedNonce(nonce.mark) { return .nonceConsumed(consumed) }
         var history: GrantHistory?
         if let subject = decisionWrite.subject {
-            history = try grantHistory(team: decisionWrite.team, group: decisionWrite.group, subject: subject, now: decisionWrite.now)
+            history = try grantHistory(
+                team: decisionWrite.team, group: decisionWrite.group, subject: subject, now: decisionWrite.now)
             if let expected = decisionWrite.expected, expected != GrantStamp(history) { return .changed }
         }
         if let binding = decisionWrite.binding, try isBound(binding, team: decisionWrite.team, grant: history?.grant?.number) {
@@ -110,9 +111,12 @@ extension DatabaseConnection {
     }
 
     /// The grant of an external issuer's subject, with an account where there is none. No user, no relay address.
-    private func addExternalGrant(_ decisionWrite: DecisionWrite, issuer: String, subject: String, account: Int64?) throws -> Int64? {
+    private func addExternalGrant(
+        _ decisionWrite: DecisionWrite, issuer: String, subject: String, account: Int64?
+    ) throws -> Int64? {
         // An app removed meanwhile takes its group along.
-        guard try row("SELECT id FROM app_groups WHERE id = ?1 AND removed_from IS NULL", [.integer(decisionWrite.group)]) != nil else { return nil }
+        guard try row("SELECT id FROM app_groups WHERE id = ?1 AND removed_from IS NULL", [.integer(decisionWrite.group)]) != nil
+        else { return nil }
         let number: Int64
         if let account {
             number = account

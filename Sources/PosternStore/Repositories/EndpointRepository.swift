@@ -15,11 +15,13 @@ package struct EndpointRepository: Sendable {
         _ change: Change
     ) throws -> EventEndpoint {
         guard url.isSecure || allowsHTTP else {
-            throw StoreRefusal(.invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
+            throw StoreRefusal(
+                .invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
         }
         let number = try database.write(.durable) { connection in
             let team = try connection.team(id)
-            let group = try clientID.map { try connection.appGroup(team: team, clientID: $0) }
+            let group =
+                try clientID.map { try connection.appGroup(team: team, clientID: $0) }
                 ?? connection.usualGroup(team: team, change)
             try connection.run(
                 """
@@ -46,7 +48,10 @@ package struct EndpointRepository: Sendable {
             return endpoint.number
         }
         signal.raise()
-        guard let endpoint = try database.rows(Self.select + " WHERE e.id = ?1", [.integer(number)]).first.map(EventEndpoint.init(row:)) else {
+        guard
+            let endpoint = try database.rows(Self.select + " WHERE e.id = ?1", [.integer(number)]).first.map(
+                EventEndpoint.init(row:))
+        else {
             throw StoreRefusal(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")
         }
         return endpoint
@@ -62,7 +67,10 @@ package struct EndpointRepository: Sendable {
     /// All endpoints of a team, or of everyone; those of removed groups, which still have events to deliver, for everyone only.
     package func endpoints(team id: String? = nil) throws -> [EventEndpoint] {
         try database.read { connection in
-            guard let id else { return try connection.rows(Self.select + " WHERE e.removed_at IS NULL ORDER BY e.id", []).map(EventEndpoint.init(row:)) }
+            guard let id else {
+                return try connection.rows(Self.select + " WHERE e.removed_at IS NULL ORDER BY e.id", []).map(
+                    EventEndpoint.init(row:))
+            }
             let team = try connection.team(id)
             return try connection.rows(
                 Self.select + " WHERE e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?1) ORDER BY e.id",
@@ -71,8 +79,8 @@ package struct EndpointRepository: Sendable {
         }
     }
 
-    /// Removes the endpoint with every event that waits for it: nothing is delivered there from then on. Events that may be many stay until
-    /// `removals` has taken them away; nothing finds them any more.
+    /// Removes the endpoint with every event that waits for it: nothing is delivered there from then on. Events that may be many
+    /// stay until `removals` has taken them away; nothing finds them any more.
     package func remove(team id: String, app clientID: String?, _ change: Change) throws {
         // Counted before: whoever writes waits for what follows.
         let pending = try endpoint(team: id, app: clientID).pending
@@ -80,7 +88,8 @@ package struct EndpointRepository: Sendable {
             let group = try group(connection, team: connection.team(id), app: clientID)
             let endpoint = try find(connection, Self.uncounted, group: group, team: id)
             try connection.run(
-                "UPDATE event_endpoints SET group_id = NULL, removed_at = ?2 WHERE id = ?1", [.integer(endpoint.number), .integer(change.now)])
+                "UPDATE event_endpoints SET group_id = NULL, removed_at = ?2 WHERE id = ?1",
+                [.integer(endpoint.number), .integer(change.now)])
             try connection.audit(
                 change, "endpoint.remove", "team:\(id)", "app:\(group.title) with \(pending) pending events")
         }

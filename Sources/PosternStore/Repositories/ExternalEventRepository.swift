@@ -48,9 +48,10 @@ package struct ExternalEventRepository: Sendable {
     /// grant to the client's group of apps; `account-delete` ends the account, and leaves a tombstone.
     package func apply(_ event: ExternalEvent, _ change: Change) throws -> ExternalEventOutcome {
         try accounts.events.write(at: change.now) { connection, tracker in
-            let isNew = try connection.run(
-                "INSERT INTO received_events (mark, received_at) VALUES (?1, ?2) ON CONFLICT (mark) DO NOTHING",
-                [.blob(accounts.marks.receivedEvent(issuer: event.issuer, jti: event.jti)), .integer(change.now)]) > 0
+            let isNew =
+                try connection.run(
+                    "INSERT INTO received_events (mark, received_at) VALUES (?1, ?2) ON CONFLICT (mark) DO NOTHING",
+                    [.blob(accounts.marks.receivedEvent(issuer: event.issuer, jti: event.jti)), .integer(change.now)]) > 0
             guard isNew else { return .repeated }
             let (team, group) = try connection.appGroup(clientID: event.clientID)
             let row = try connection.row(

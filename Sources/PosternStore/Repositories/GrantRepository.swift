@@ -33,7 +33,8 @@ package struct GrantRepository: Sendable {
         var address: RelayAddress?
         if found.emailKind == .privateRelay {
             address = try addresses.current(
-                connection, account: account, team: team.id, user: request.userID, change).address
+                connection, account: account, team: team.id, user: request.userID, change
+            ).address
             found = try connection.account(account)
         }
         guard let grant = try connection.grants(account: account).first(where: { $0.group == group }) else {
@@ -59,21 +60,24 @@ package struct GrantRepository: Sendable {
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
-            // Where the team has the inbox itself, this one is what it would be told: only as the user shares it in this very request.
+            // Where the team has the inbox itself, this one is what it would be told: only as the user shares it in this very
+            // request.
             if kind != .real || !isLive || request.emailKind == .real {
                 try connection.run("UPDATE accounts SET inbox_id = ?2 WHERE id = ?1", [.integer(account), .integer(inbox.id)])
             }
         }
         // What is shared now is this inbox, and stays it: a later default is nothing that the team is told.
         if request.emailKind == .real, !isLive {
-            try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = ?1 AND inbox_id IS NULL", [.integer(account)])
+            try connection.run(
+                "UPDATE accounts SET inbox_id = target_inbox WHERE id = ?1 AND inbox_id IS NULL", [.integer(account)])
         }
         if let sharesName = request.sharesName {
             try connection.run("UPDATE accounts SET shares_name = ?2 WHERE id = ?1", [.integer(account), .bool(sharesName)])
         }
     }
 
-    /// A condition: the account has a live grant to an app that is there. `has_live_grant` says the same, but for teams with `loses_apps`.
+    /// A condition: the account has a live grant to an app that is there. `has_live_grant` says the same, but for teams with
+    /// `loses_apps`.
     static func isLive(_ account: String) -> String {
         """
         EXISTS (SELECT 1 FROM grants lg JOIN app_groups lp ON lp.id = lg.group_id AND lp.removed_from IS NULL
@@ -109,9 +113,9 @@ package struct GrantRepository: Sendable {
 
     /// What a team is notified of one of its subjects.
     ///
-    /// With an app, of the grant to that app's group; without, of the best there is: authorized while any grant is. Subjects of other
-    /// teams, of no one, and of deleted accounts are `notFound`, and so are apps of others, but for one that moved to another team:
-    /// its subjects are `transferred` for the old one.
+    /// With an app, of the grant to that app's group; without, of the best there is: authorized while any grant is. Subjects of
+    /// other teams, of no one, and of deleted accounts are `notFound`, and so are apps of others, but for one that moved to
+    /// another team: its subjects are `transferred` for the old one.
     package func credentialState(team: String, sub: String, clientID: String? = nil) throws -> CredentialState {
         try database.read { connection in
             let team = try connection.team(team)

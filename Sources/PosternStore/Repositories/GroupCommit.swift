@@ -20,10 +20,11 @@ package final class GroupCommit: Sendable {
         var began: ContinuousClock.Instant?
     }
 
-    /// How long to wait for other writers. A transaction that takes longer is stuck behind another process or a disk: it is not worth
-    /// waiting for.
+    /// How long to wait for other writers. A transaction that takes longer is stuck behind another process or a disk: it is not
+    /// worth waiting for.
     package static let timeout: Duration = .milliseconds(500)
-    /// How long a caller that blocks asks again: who has nothing to go on with rather waits, below Postfix's timeout with a filter (30 s).
+    /// How long a caller that blocks asks again: who has nothing to go on with rather waits, below Postfix's timeout with a
+    /// filter (30 s).
     private static let blockingPatience: Duration = .seconds(5)
 
     /// Changes that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
@@ -42,8 +43,8 @@ package final class GroupCommit: Sendable {
         SystemThread.detach { [self] in work() }
     }
 
-    /// Runs `change` in a durable transaction and gives its result. The change may be run again, alone, where another one in the same
-    /// transaction failed, so that it must have no effect outside the database.
+    /// Runs `change` in a durable transaction and gives its result. The change may be run again, alone, where another one in the
+    /// same transaction failed, so that it must have no effect outside the database.
     package func run<Value: Sendable>(
         _ change: @escaping @Sendable (any DatabaseConnection) throws -> Value
     ) async throws -> Value {
@@ -53,7 +54,9 @@ package final class GroupCommit: Sendable {
     }
 
     /// The same for a thread that may block, which asks again for some seconds while others write.
-    package func runBlocking<Value: Sendable>(_ change: @escaping @Sendable (any DatabaseConnection) throws -> Value) throws -> Value {
+    package func runBlocking<Value: Sendable>(
+        _ change: @escaping @Sendable (any DatabaseConnection) throws -> Value
+    ) throws -> Value {
         let deadline = ContinuousClock.now + Self.blockingPatience
         while true {
             do {
@@ -62,7 +65,8 @@ package final class GroupCommit: Sendable {
         }
     }
 
-    private func runOnce<Value: Sendable>(_ change: @escaping @Sendable (any DatabaseConnection) throws -> Value) throws -> Value {
+    private func runOnce<Value: Sendable>(_ change: @escaping @Sendable (any DatabaseConnection) throws -> Value) throws -> Value
+    {
         let result = ResultBox<Result<Value, any Error>>()
         let done = SystemSemaphore()
         enqueue(change) {

@@ -6,8 +6,8 @@ import Synchronization
 /// Runs reads of many callers on common snapshots, on its own few threads. What a snapshot costs to begin and to end, and what
 /// it costs to wake a thread, is then shared by all who wait; anyone who asks alone waits for no one.
 package final class GroupRead: Sendable {
-    /// A read, and who waits for it. `perform` keeps its result, or its own error, and says whether it went well; `finish` hands it
-    /// over.
+    /// A read, and who waits for it. `perform` keeps its result, or its own error, and says whether it went well; `finish` hands
+    /// it over.
     private struct Job: Sendable {
         let perform: @Sendable (any DatabaseConnection) -> Bool
         let finish: @Sendable ((any Error)?) -> Void
@@ -39,7 +39,8 @@ package final class GroupRead: Sendable {
 
     /// Runs `read` and gives its result, or throws its error. It may be run again, alone, where it or another one on the same
     /// snapshot failed.
-    package func run<Value: Sendable>(_ read: @escaping @Sendable (any DatabaseConnection) throws -> Value) async throws -> Value {
+    package func run<Value: Sendable>(_ read: @escaping @Sendable (any DatabaseConnection) throws -> Value) async throws -> Value
+    {
         try await withUnsafeThrowingContinuation { continuation in
             let result = ResultBox<Result<Value, any Error>>()
             let job = Job(

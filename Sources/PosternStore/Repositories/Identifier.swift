@@ -26,16 +26,19 @@ enum Identifier {
     /// A name for people: 1–200 characters, see `NameText`.
     static func checkedName(_ text: String) throws -> String {
         guard NameText.isPlain(text), (1...200).contains(text.count), text.utf8.count <= 800
-        else { throw StoreRefusal(.invalid, "a name must be 1 to 200 characters without control characters, including those for text direction") }
+        else {
+            throw StoreRefusal(
+                .invalid, "a name must be 1 to 200 characters without control characters, including those for text direction")
+        }
         return text
     }
 }
 
 /// Names that people read: of teams and users.
 package enum NameText {
-    /// Without control characters and line separators, so that it cannot break out of a header field or a line of a terminal; and without
-    /// what is not seen but changes what is (Unicode's Cf: U+202E turns the text around, U+200B and tags hide in it). Only the two joiners
-    /// are in names and emoji (U+200C, U+200D).
+    /// Without control characters and line separators, so that it cannot break out of a header field or a line of a terminal; and
+    /// without what is not seen but changes what is (Unicode's Cf: U+202E turns the text around, U+200B and tags hide in it).
+    /// Only the two joiners are in names and emoji (U+200C, U+200D).
     package static func isPlain(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.properties.generalCategory {

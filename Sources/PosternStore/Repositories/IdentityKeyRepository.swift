@@ -77,7 +77,8 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    /// Ends a replaced key before its time: what it signed is valid nowhere from then on. Refused for the active one and the next.
+    /// Ends a replaced key before its time: what it signed is valid nowhere from then on. Refused for the active one and the
+    /// next.
     package func retire(_ keyID: String, _ change: Change) throws -> IdentityKey {
         try database.write(.durable) { connection in
             guard let row = try connection.row(Self.select + " WHERE kid = ?1", [.text(keyID)]) else {

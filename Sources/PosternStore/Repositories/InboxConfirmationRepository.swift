@@ -20,9 +20,12 @@ package struct InboxConfirmationRepository: Sendable {
         return try database.write(.durable) { connection in
             let user = try connection.userNumber(id)
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
-            guard !inbox.isVerified else { throw StoreRefusal(.exists, "inbox \(inbox.number) of user \(id) is already verified") }
+            guard !inbox.isVerified else {
+                throw StoreRefusal(.exists, "inbox \(inbox.number) of user \(id) is already verified")
+            }
             try connection.reserveNotice(
-                .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits, now: change.now)
+                .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits,
+                now: change.now)
             try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = ?1", [.integer(inbox.id)])
             let row = try connection.row(
                 """
@@ -59,7 +62,8 @@ package struct InboxConfirmationRepository: Sendable {
 
     /// Confirms an inbox by the code of its message; spaces in it do not count.
     /// A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`.
-    package func confirm(user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change) throws -> Inbox {
+    package func confirm(user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change) throws -> Inbox
+    {
         let code = String(code.filter { !$0.isWhitespace && $0 != "-" })
         // A refusal that is thrown inside would undo the count of the try.
         let outcome: Result<Inbox, StoreRefusal> = try inboxes.events.write(at: change.now) { connection, tracker in
@@ -86,7 +90,8 @@ package struct InboxConfirmationRepository: Sendable {
                             ? "the code is wrong, and that was the last try: request another message with a new code"
                             : "the code is wrong: \(left) \(left == 1 ? "try is" : "tries are") left"))
             }
-            return .success(try finish(connection, tracker, verification: row.integer(0), user: user, id: id, inbox, "by code", change))
+            return .success(
+                try finish(connection, tracker, verification: row.integer(0), user: user, id: id, inbox, "by code", change))
         }
         return try outcome.get()
     }
@@ -121,7 +126,9 @@ package struct InboxConfirmationRepository: Sendable {
     ///   - isTrial: changes nothing, and only says whether it would: for `postern explain`.
     /// - Returns: nil where nothing is under way under that number, or the author is another mailbox than the one that was
     ///   written to.
-    package func confirm(answer number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64) throws -> ConfirmedInbox? {
+    package func confirm(
+        answer number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64
+    ) throws -> ConfirmedInbox? {
         try inboxes.events.write(at: now) { connection, tracker in
             let row = try connection.row(
                 """
@@ -136,7 +143,8 @@ package struct InboxConfirmationRepository: Sendable {
             let inbox = try inboxes.inbox(connection, user: row.integer(2), row: row.integer(4))
             guard !inbox.isVerified, !isTrial else { return ConfirmedInbox(userID: id, inbox: inbox, isNew: false) }
             let confirmed = try finish(
-                connection, tracker, verification: number, user: row.integer(2), id: id, inbox, "by answer", Change(actor: "user:\(id)", now: now))
+                connection, tracker, verification: number, user: row.integer(2), id: id, inbox, "by answer",
+                Change(actor: "user:\(id)", now: now))
             return ConfirmedInbox(userID: id, inbox: confirmed, isNew: true)
         }
     }
@@ -163,7 +171,8 @@ package struct InboxConfirmationRepository: Sendable {
     }
 
     private func finish(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, verification: Int64, user: Int64, id: String, _ inbox: Inbox,
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, verification: Int64, user: Int64, id: String,
+        _ inbox: Inbox,
         _ how: String, _ change: Change
     ) throws -> Inbox {
         let confirmed = try inboxes.confirm(connection, tracker, user: user, id: id, inbox, detail: how, change)
@@ -178,7 +187,8 @@ package struct InboxConfirmationRepository: Sendable {
         try database.write(.relaxed) { connection in
             var most = 0
             for (table, column, before) in [
-                ("inbox_verifications", "expires_at", now), ("page_links", "expires_at", now), ("page_sessions", "expires_at", now),
+                ("inbox_verifications", "expires_at", now), ("page_links", "expires_at", now),
+                ("page_sessions", "expires_at", now),
                 ("notices", "sent_at", now - NoticeWindow.kept),
             ] {
                 let deleted = try connection.run(
@@ -214,7 +224,8 @@ extension DatabaseConnection {
                 (SELECT MIN(sent_at) FROM notices WHERE sent_at > ?2)
             """, [index.0, since, .integer(user), .text(kind.rawValue), index.1])
         for (column, limit, what) in [
-            (0, limits.perInbox, "to this inbox"), (1, limits.perUser, "for this user"), (2, limits.perInstallation, "of this installation"),
+            (0, limits.perInbox, "to this inbox"), (1, limits.perUser, "for this user"),
+            (2, limits.perInstallation, "of this installation"),
         ] {
             guard try row?.integer(column) ?? 0 < Int64(limit) else {
                 // Until the oldest leaves the window.
@@ -222,7 +233,8 @@ extension DatabaseConnection {
                 let minutes = (wait + 59) / 60
                 throw StoreRefusal(
                     .limit,
-                    "\(limit) messages \(what) within an hour is the limit: try again in \(minutes) \(minutes == 1 ? "minute" : "minutes")")
+                    "\(limit) messages \(what) within an hour is the limit: try again in \(minutes) \(minutes == 1 ? "minute" : "minutes")"
+                )
             }
         }
         try run(

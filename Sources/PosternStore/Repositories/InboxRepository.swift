@@ -92,7 +92,8 @@ package struct InboxRepository: Sendable {
     private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws -> Int64 {
         while true {
             let row = try connection.row(
-                "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = ?1 RETURNING last_inbox_number", [.integer(user)])
+                "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = ?1 RETURNING last_inbox_number",
+                [.integer(user)])
             guard let row else { throw PermanentStoreError(.unexpectedData, "an inbox is added for a user who does not exist") }
             let number = try row.integer(0)
             let former = try connection.row(
@@ -128,7 +129,8 @@ package struct InboxRepository: Sendable {
     /// Marks an unverified inbox as verified.
     /// - Parameter detail: how that was found, for the audit.
     func confirm(
-        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ inbox: Inbox, detail: String = "",
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ inbox: Inbox,
+        detail: String = "",
         _ change: Change
     ) throws -> Inbox {
         try tracker.snapshot(.user(user))
@@ -211,7 +213,8 @@ package struct InboxRepository: Sendable {
     func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws -> Int64? {
         let search = index.search(inbox.revealed).exact
         return try connection.row(
-            "SELECT id FROM inboxes WHERE user_id = ?1 AND address_index IN (?2, ?3)", [.integer(user), search.0, search.1])?.integer(0)
+            "SELECT id FROM inboxes WHERE user_id = ?1 AND address_index IN (?2, ?3)", [.integer(user), search.0, search.1])?
+            .integer(0)
     }
 
     private func owned(by id: String) -> StoreRefusal {
@@ -272,13 +275,17 @@ package struct InboxRepository: Sendable {
             "SELECT number FROM inboxes WHERE user_id = ?1 AND former_number = ?2", [.integer(user), .integer(former)])
         guard let number = try row?.integer(0) else { return }
         throw StoreRefusal(
-            .notFound, "inbox \(former) of user \(id) is now inbox \(number), because inboxes are numbered for each user: see postern inbox list \(id)")
+            .notFound,
+            "inbox \(former) of user \(id) is now inbox \(number), because inboxes are numbered for each user: see postern inbox list \(id)"
+        )
     }
 
     private func inbox(row: SQLRow, user: Int64) throws -> Inbox {
         Inbox(
-            id: try row.integer(0), number: try row.integer(9), address: try sealer.inbox(row, 1, user: user), verifiedAt: try row.optionalInteger(3),
-            isDefault: try row.bool(4), isReplyOnly: try row.bool(5), createdAt: try row.integer(6), suspendedAt: try row.optionalInteger(7),
+            id: try row.integer(0), number: try row.integer(9), address: try sealer.inbox(row, 1, user: user),
+            verifiedAt: try row.optionalInteger(3),
+            isDefault: try row.bool(4), isReplyOnly: try row.bool(5), createdAt: try row.integer(6),
+            suspendedAt: try row.optionalInteger(7),
             suspendedFailures: Int(try row.optionalInteger(8) ?? 0))
     }
 }

@@ -31,7 +31,8 @@ package struct IssuerRepository: Sendable {
                     .exists,
                     try other.map { "issuer \(try $0.text(0)) already has this iss" } ?? "issuer \(name) already exists")
             }
-            try connection.audit(change, "issuer.add", "issuer:\(name)", "\(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
+            try connection.audit(
+                change, "issuer.add", "issuer:\(name)", "\(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
             return try self.issuer(connection, name)
         }
     }
@@ -69,8 +70,8 @@ package struct IssuerRepository: Sendable {
 
     private static let configuredSetting = "issuers.configured"
 
-    /// Makes the issuers of the configuration those of the store: adds, changes and removes what was configured, and leaves what a
-    /// command added. Writes only where something differs.
+    /// Makes the issuers of the configuration those of the store: adds, changes and removes what was configured, and leaves what
+    /// a command added. Writes only where something differs.
     /// Throws `StoreRefusal` (`exists`) for a name or an `iss` that a command has added: there is one place for each issuer.
     package func configure(_ wanted: [Issuer], _ change: Change) throws {
         let wanted = try wanted.map { issuer in
@@ -87,7 +88,8 @@ package struct IssuerRepository: Sendable {
             let old = try configured(connection)
             let names = Set(wanted.map(\.name))
             for name in old.subtracting(names).sorted() {
-                try connection.run("DELETE FROM issuer_keys WHERE issuer_id IN (SELECT id FROM issuers WHERE name = ?1)", [.text(name)])
+                try connection.run(
+                    "DELETE FROM issuer_keys WHERE issuer_id IN (SELECT id FROM issuers WHERE name = ?1)", [.text(name)])
                 try connection.run("DELETE FROM issuers WHERE name = ?1", [.text(name)])
                 try connection.audit(change, "issuer.remove", "issuer:\(name)", "postern.yaml")
             }
@@ -95,13 +97,16 @@ package struct IssuerRepository: Sendable {
                 let present = try connection.rows(
                     Self.select + " WHERE name = ?1 OR iss = ?2", [.text(issuer.name), .text(issuer.iss)]
                 ).map(Issuer.init(row:))
-                if let other = present.first(where: { !old.contains($0.name) || ($0.name != issuer.name && names.contains($0.name)) }) {
+                if let other = present.first(where: {
+                    !old.contains($0.name) || ($0.name != issuer.name && names.contains($0.name))
+                }) {
                     throw StoreRefusal(
                         .exists,
                         old.contains(other.name)
                             ? "issuers \(other.name) and \(issuer.name) of postern.yaml have the same iss"
                             : "issuer \(issuer.name) is configured in postern.yaml, and issuer \(other.name) with the same name or iss was added by "
-                                + "command: remove it from the file, run postern issuer remove \(other.name) --yes, and add it again")
+                                + "command: remove it from the file, run postern issuer remove \(other.name) --yes, and add it again"
+                    )
                 }
                 if present.contains(where: { $0.isSame(as: issuer) }) { continue }
                 try replace(connection, present, by: issuer, now: change.now)
@@ -190,6 +195,7 @@ extension Issuer {
     /// Whether both say the same, whatever their number and age.
     fileprivate func isSame(as other: Issuer) -> Bool {
         name == other.name && iss == other.iss && source == other.source && location == other.location
-            && allowsHTTP == other.allowsHTTP && algorithms == other.algorithms && nonceForm == other.nonceForm && leeway == other.leeway
+            && allowsHTTP == other.allowsHTTP && algorithms == other.algorithms && nonceForm == other.nonceForm
+            && leeway == other.leeway
     }
 }

@@ -38,7 +38,9 @@ package struct KeyRotationRepository: Sendable {
     package func rows() throws -> Int {
         try database.read { connection in
             try Table.all.reduce(0) { sum, table in
-                try sum + Int(connection.row("SELECT COUNT(*) FROM \(table.name) WHERE \(table.key) IS NOT NULL", [])?.integer(0) ?? 0)
+                try sum
+                    + Int(
+                        connection.row("SELECT COUNT(*) FROM \(table.name) WHERE \(table.key) IS NOT NULL", [])?.integer(0) ?? 0)
             }
         }
     }
@@ -48,7 +50,8 @@ package struct KeyRotationRepository: Sendable {
         try database.read { connection in
             var counts: [KeyPurpose: [String: Int]] = [:]
             func count(_ purpose: KeyPurpose, _ column: String, _ table: String) throws {
-                let rows = try connection.rows("SELECT \(column), COUNT(*) FROM \(table) WHERE \(column) IS NOT NULL GROUP BY \(column)", [])
+                let rows = try connection.rows(
+                    "SELECT \(column), COUNT(*) FROM \(table) WHERE \(column) IS NOT NULL GROUP BY \(column)", [])
                 for row in rows { counts[purpose, default: [:]][try row.text(0), default: 0] += Int(try row.integer(1)) }
             }
             for table in Table.all { try count(.seal, table.key, table.name) }
@@ -68,7 +71,8 @@ package struct KeyRotationRepository: Sendable {
         guard let last = found.last else {
             let next = position.table + 1
             return Step(
-                next: Table.all.indices.contains(next) ? Position(table: next, after: Table.all[next].start) : nil, seen: 0, changed: 0)
+                next: Table.all.indices.contains(next) ? Position(table: next, after: Table.all[next].start) : nil, seen: 0,
+                changed: 0)
         }
         var changed = 0
         if found.contains(where: { $0.isBehind(ring) }) {
@@ -168,13 +172,15 @@ private struct Table: Sendable {
             name: "inboxes", identity: "id", start: .integer(0), key: "address_key", sealed: "address_sealed", place: ["user_id"],
             context: { .inbox(user: try $0.integer($1)) }, hasIndex: true),
         Table(
-            name: "stored_tokens", identity: "token", start: .text(""), key: "address_key", sealed: "address_sealed", place: ["token"],
+            name: "stored_tokens", identity: "token", start: .text(""), key: "address_key", sealed: "address_sealed",
+            place: ["token"],
             context: { .storedToken(try $0.text($1)) }),
         Table(
             name: "dkim_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
             place: ["domain", "selector"], context: { .dkimKey(domain: try $0.text($1), selector: try $0.text($1 + 1)) }),
         Table(
-            name: "identity_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed", place: ["kid"],
+            name: "identity_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
+            place: ["kid"],
             context: { .identityKey(try $0.text($1)) }),
     ]
 }

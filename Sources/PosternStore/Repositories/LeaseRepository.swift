@@ -1,4 +1,5 @@
-// Leases: what one of all processes on a store does at a time, with a number by which the store tells a former holder from the present one.
+// Leases: what one of all processes on a store does at a time, with a number by which the store tells a former holder from the
+// present one.
 
 /// A lease that was taken. What its holder writes names it, and is refused once someone else has taken the lease.
 package struct Lease: Sendable, Hashable {
@@ -9,8 +10,8 @@ package struct Lease: Sendable, Hashable {
     package let holder: String
 }
 
-/// What the store knows of a lease. While its holder works it changes: whoever sees it unchanged for long may take it. So no clock is
-/// compared with another machine's.
+/// What the store knows of a lease. While its holder works it changes: whoever sees it unchanged for long may take it. So no
+/// clock is compared with another machine's.
 package struct LeaseState: Sendable, Hashable {
     fileprivate let fence: Int64
     package let holder: String

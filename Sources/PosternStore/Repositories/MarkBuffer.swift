@@ -2,8 +2,8 @@
 
 import Synchronization
 
-/// Takes marks from any thread; `flush` writes what has gathered in one transaction. What came since the last flush is lost when the
-/// process is killed, which only hides what is in a quotation.
+/// Takes marks from any thread; `flush` writes what has gathered in one transaction. What came since the last flush is lost when
+/// the process is killed, which only hides what is in a quotation.
 package final class MarkBuffer: Sendable {
     private struct Key: Hashable {
         let account: Int64
@@ -24,7 +24,9 @@ package final class MarkBuffer: Sendable {
     /// Never blocks on the store.
     package func add(_ marks: [[UInt8]], account: Int64, expiresAt: Int64) {
         state.withLock { state in
-            for mark in marks where state.pending.count < Self.capacity { state.pending[Key(account: account, mark: mark)] = expiresAt }
+            for mark in marks where state.pending.count < Self.capacity {
+                state.pending[Key(account: account, mark: mark)] = expiresAt
+            }
         }
     }
 

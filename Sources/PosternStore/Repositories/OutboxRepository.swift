@@ -36,8 +36,8 @@ package struct DeliveryResult: Sendable {
 
 /// Finds what is due and writes down how it went.
 package struct OutboxRepository: Sendable {
-    /// After a success, whatever failed before is tried again at once, unless it was tried within this many seconds: an event that
-    /// its endpoint never takes must not be tried with every other one.
+    /// After a success, whatever failed before is tried again at once, unless it was tried within this many seconds: an event
+    /// that its endpoint never takes must not be tried with every other one.
     private static let wakeAfter: Int64 = 60
     /// Delivered events are listed for so long; parked ones can be retried for so long. Seconds.
     private static let keepsDelivered: Int64 = 7 * 86_400
@@ -60,7 +60,9 @@ package struct OutboxRepository: Sendable {
         /// Whether all were counted; otherwise there are more, and perhaps older ones.
         package let isWhole: Bool
 
-        package init(events: Int, oldest: Int64?, isWhole: Bool) { (self.events, self.oldest, self.isWhole) = (events, oldest, isWhole) }
+        package init(events: Int, oldest: Int64?, isWhole: Bool) {
+            (self.events, self.oldest, self.isWhole) = (events, oldest, isWhole)
+        }
     }
 
     /// Events that are counted each second; with more of them counting would keep a processor busy.
@@ -69,7 +71,8 @@ package struct OutboxRepository: Sendable {
     /// How many events wait, and since when the oldest of them does, of at most `limit`.
     package func backlog(limit: Int = counted) throws -> Backlog {
         let row = try database.rows(
-            "SELECT COUNT(*), MIN(created_at) FROM (SELECT created_at FROM outbox WHERE state = 'pending' LIMIT ?1) w", [.integer(Int64(limit))]
+            "SELECT COUNT(*), MIN(created_at) FROM (SELECT created_at FROM outbox WHERE state = 'pending' LIMIT ?1) w",
+            [.integer(Int64(limit))]
         ).first
         let events = Int(try row?.integer(0) ?? 0)
         return Backlog(events: events, oldest: try row?.optionalInteger(1), isWhole: events < limit)
@@ -80,7 +83,8 @@ package struct OutboxRepository: Sendable {
     package func waitingEndpoints(isCounted: Bool = true) throws -> [EventEndpoint] {
         try database.rows(
             (isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
-                + " WHERE e.removed_at IS NULL AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id", []
+                + " WHERE e.removed_at IS NULL AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id",
+            []
         ).map(EventEndpoint.init(row:))
     }
 
@@ -89,8 +93,8 @@ package struct OutboxRepository: Sendable {
 
     /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where the lease is another's.
     ///
-    /// How many are looked at is bounded: the first ones that are due; where those are of few accounts, the first ones of other accounts, from
-    /// a random one on, so that all have their turn.
+    /// How many are looked at is bounded: the first ones that are due; where those are of few accounts, the first ones of other
+    /// accounts, from a random one on, so that all have their turn.
     /// - Parameters:
     ///   - isProbe: for an endpoint that fails: of those that are looked at, whatever was tried least recently, due or not.
     ///   - window: how many are looked at.
@@ -116,7 +120,9 @@ package struct OutboxRepository: Sendable {
                     ORDER BY o.next_attempt_at, o.id LIMIT ?4
                     """, arguments + [.integer(Int64(window)), .integer(Int64(limit))]
             ).map(OutboxEvent.init(row:))
-            guard found.count < limit, try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET ?3", arguments + [.integer(Int64(window))]) != nil
+            guard found.count < limit,
+                try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET ?3", arguments + [.integer(Int64(window))])
+                    != nil
             else { return found }
             let known = Set(found.map { SQLValue.integer($0.number) })
             found += try connection.rows(for: heads(connection, endpoint, window).filter { !known.contains($0) }) {
@@ -126,10 +132,12 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// The first pending event of each of so many accounts, from a random one on: a step in the index for each, however many wait.
+    /// The first pending event of each of so many accounts, from a random one on: a step in the index for each, however many
+    /// wait.
     private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws -> [SQLValue] {
         let ofEndpoint = "state = 'pending' AND endpoint_id = ?1"
-        let last = try connection.row("SELECT MAX(account_id) FROM outbox WHERE \(ofEndpoint)", [.integer(endpoint)])?.optionalInteger(0)
+        let last = try connection.row("SELECT MAX(account_id) FROM outbox WHERE \(ofEndpoint)", [.integer(endpoint)])?
+            .optionalInteger(0)
         guard let last else { return [] }
         func first(after account: String) -> String {
             "SELECT account_id, id FROM outbox WHERE \(ofEndpoint) AND account_id > \(account) ORDER BY account_id, id LIMIT 1"
@@ -155,7 +163,8 @@ package struct OutboxRepository: Sendable {
         return later + (try heads(after: -1, count - later.count).filter { !known.contains($0) })
     }
 
-    /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is another's.
+    /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is
+    /// another's.
     package func recordResults(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws -> Bool {
         try database.write(.relaxed) { connection in
             guard try connection.holds(lease) else { return false }
@@ -196,7 +205,9 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    private func markFailed(_ event: OutboxEvent, _ failure: DeliveryFailure, _ connection: any DatabaseConnection, _ now: Int64) throws {
+    private func markFailed(
+        _ event: OutboxEvent, _ failure: DeliveryFailure, _ connection: any DatabaseConnection, _ now: Int64
+    ) throws {
         try connection.run(
             """
             UPDATE outbox SET attempts = attempts + 1, last_attempt_at = ?2, next_attempt_at = ?3, last_error = ?4
@@ -226,16 +237,21 @@ package struct OutboxRepository: Sendable {
             UPDATE endpoint_health SET failures = CASE WHEN failures < ?4 THEN ?4 ELSE failures END, retry_at = ?2, last_error = ?3
             WHERE endpoint_id = ?1
             """,
-            [.integer(endpoint), .integer(failure.retryEndpointAt), .text(failure.reason), .integer(Int64(failure.endpointFailures))])
+            [
+                .integer(endpoint), .integer(failure.retryEndpointAt), .text(failure.reason),
+                .integer(Int64(failure.endpointFailures)),
+            ])
     }
 
-    /// What should wait for longer than any schedule says was scheduled by a clock that was wrong: it is due now; how many events.
+    /// What should wait for longer than any schedule says was scheduled by a clock that was wrong: it is due now; how many
+    /// events.
     /// - Parameters:
     ///   - event: seconds from now on that an event waits at most.
     ///   - endpoint: that an endpoint does.
     package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws -> Int {
         try database.write(.relaxed) { connection in
-            // An endpoint may ask for a longer wait than an event has: one with an event that waits too long was told by the same clock.
+            // An endpoint may ask for a longer wait than an event has: one with an event that waits too long was told by the same
+            // clock.
             try connection.run(
                 """
                 UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?2 OR retry_at > ?3 AND EXISTS (
@@ -294,7 +310,8 @@ package struct OutboxRepository: Sendable {
         return count
     }
 
-    /// Deletes what ended long ago, at most `limit`, and marks endpoints of removed groups that nothing waits for as removed; how many events.
+    /// Deletes what ended long ago, at most `limit`, and marks endpoints of removed groups that nothing waits for as removed; how
+    /// many events.
     package func deleteEnded(now: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             let count = try connection.run(
@@ -359,7 +376,9 @@ package struct OutboxRepository: Sendable {
         let count = try inSteps(.durable) { connection in
             try selection(connection, "o.state <> 'delivered'", jti: jti, team: team)
         } change: { connection, events in
-            let count = try connection.run([.integer(OutboxEvent.atOnce), .integer(change.now + AccountChangeTracker.timeout)], for: events) {
+            let count = try connection.run(
+                [.integer(OutboxEvent.atOnce), .integer(change.now + AccountChangeTracker.timeout)], for: events
+            ) {
                 """
                 UPDATE outbox SET state = 'pending', ended_at = NULL, next_attempt_at = ?1, park_at = ?2
                 WHERE id IN \($0) AND state <> 'delivered'
@@ -403,20 +422,23 @@ package struct OutboxRepository: Sendable {
         }
         guard let team else { return (state, []) }
         return (
-            "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?3)", [.integer(try connection.team(team).number)]
+            "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?3)",
+            [.integer(try connection.team(team).number)]
         )
     }
 
     /// Puts an event that means nothing into the outbox, to try the endpoint; its `jti`.
     package func test(_ endpoint: EventEndpoint, _ change: Change) throws -> String {
-        let jti = Base32.characters(fromRandom: try database.write(.durable) { connection in
-            let octets = try connection.freshOctets(32)
-            try connection.post(
-                .test, endpoint: endpoint.number, account: 0, sub: "test", email: nil, jti: Base32.characters(fromRandom: octets),
-                at: EventMoment(change.now))
-            try connection.audit(change, "event.test", "endpoint:\(endpoint.number)", endpoint.audience)
-            return octets
-        })
+        let jti = Base32.characters(
+            fromRandom: try database.write(.durable) { connection in
+                let octets = try connection.freshOctets(32)
+                try connection.post(
+                    .test, endpoint: endpoint.number, account: 0, sub: "test", email: nil,
+                    jti: Base32.characters(fromRandom: octets),
+                    at: EventMoment(change.now))
+                try connection.audit(change, "event.test", "endpoint:\(endpoint.number)", endpoint.audience)
+                return octets
+            })
         signal.raise()
         return jti
     }
@@ -437,7 +459,8 @@ extension OutboxEvent {
             number: try row.integer(0), jti: try row.text(1), endpointNumber: try row.integer(2), audience: try row.text(3),
             accountNumber: try row.integer(4), type: type, sub: try row.text(6), email: try row.optionalText(7),
             eventTime: try row.integer(8), createdAt: try row.integer(9), state: state, attempts: Int(try row.integer(11)),
-            nextAttemptAt: max(try row.integer(12), try row.integer(9)), parkAt: try row.integer(13), lastError: try row.optionalText(14),
+            nextAttemptAt: max(try row.integer(12), try row.integer(9)), parkAt: try row.integer(13),
+            lastError: try row.optionalText(14),
             endedAt: try row.optionalInteger(15))
     }
 }

@@ -83,7 +83,8 @@ extension DatabaseConnection {
     func rollbackStep(_ name: String?) throws -> PolicyRollbackStep {
         let names = try policyNames()
         guard let current = names.first(where: { name == nil ? $0.isDefault : $0.name == name }) else {
-            throw StoreRefusal(.notFound, name.map { "no policy \($0) is active: see postern policy list" } ?? "no policy is active")
+            throw StoreRefusal(
+                .notFound, name.map { "no policy \($0) is active: see postern policy list" } ?? "no policy is active")
         }
         let row = try row(
             """
@@ -98,7 +99,8 @@ extension DatabaseConnection {
             throw StoreRefusal(.unmet, "cannot roll back: this is the first \(current.name)")
         }
         if before == nil, try isPolicyBound(current.name) {
-            throw StoreRefusal(.unmet, "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first")
+            throw StoreRefusal(
+                .unmet, "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first")
         }
         return PolicyRollbackStep(
             change: try row.integer(0), current: current, hashBefore: before, restoredDefault: restored?.name, hash: hash)

@@ -38,7 +38,8 @@ package struct PolicyRepository: Sendable {
             if replacedDefault != nil { try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1", []) }
             try connection.set(name, policy.hash, isDefault: isDefault, change)
             try connection.recordPolicyChange(
-                .activate, name: name, version: policy.version, hash: policy.hash, before: own?.hash, defaultBefore: replacedDefault,
+                .activate, name: name, version: policy.version, hash: policy.hash, before: own?.hash,
+                defaultBefore: replacedDefault,
                 change)
             try connection.audit(change, "policy.activate", "policy:\(name)", StoredPolicy.short(policy.hash))
             let now = NamedPolicy(
@@ -47,8 +48,8 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// What a rollback of a name (nil: the default) would make it stand for, as `StoredPolicy`. Throws `StoreRefusal`: `unmet` where
-    /// there is nothing before.
+    /// What a rollback of a name (nil: the default) would make it stand for, as `StoredPolicy`. Throws `StoreRefusal`: `unmet`
+    /// where there is nothing before.
     package func rollbackTarget(_ name: String?) throws -> StoredPolicy {
         try database.read { connection in
             let step = try connection.rollbackStep(name)
@@ -70,7 +71,8 @@ package struct PolicyRepository: Sendable {
                 try connection.run("DELETE FROM policy_names WHERE name = ?1", [.text(step.current.name)])
             }
             if let restored = step.restoredDefault {
-                try connection.run("UPDATE policy_names SET is_default = 1, since = ?2 WHERE name = ?1", [.text(restored), .integer(change.now)])
+                try connection.run(
+                    "UPDATE policy_names SET is_default = 1, since = ?2 WHERE name = ?1", [.text(restored), .integer(change.now)])
             }
             let target = try connection.policy(hash: step.hash)
             try connection.run("UPDATE policy_changes SET undone = 1 WHERE id = ?1", [.integer(step.change)])
@@ -91,7 +93,8 @@ package struct PolicyRepository: Sendable {
     package func recordRefusal(name: String, version: String, reason: String, _ change: Change) throws {
         try database.write(.durable) { connection in
             try connection.recordPolicyChange(
-                .refuse, name: String(name.prefix(128)), version: String(version.prefix(64)), detail: String(reason.prefix(2_000)),
+                .refuse, name: String(name.prefix(128)), version: String(version.prefix(64)),
+                detail: String(reason.prefix(2_000)),
                 change)
             try connection.audit(change, "policy.refuse", "policy", "candidate not accepted")
         }
@@ -205,10 +208,14 @@ package struct PolicyRepository: Sendable {
         let digits = text.hasPrefix("sha256:") ? text : "sha256:" + text
         let found = digits.utf8.count >= 13 ? try policies().filter { $0.hash.hasPrefix(digits.lowercased()) } : []
         guard let first = found.first else {
-            throw StoreRefusal(.notFound, "there is no policy \(text): give a name, or at least six digits of its hash; see postern policy list --all")
+            throw StoreRefusal(
+                .notFound,
+                "there is no policy \(text): give a name, or at least six digits of its hash; see postern policy list --all")
         }
         guard found.count == 1 else {
-            throw StoreRefusal(.unmet, "several policies begin with \(text): \(found.map { StoredPolicy.short($0.hash) }.joined(separator: ", "))")
+            throw StoreRefusal(
+                .unmet,
+                "several policies begin with \(text): \(found.map { StoredPolicy.short($0.hash) }.joined(separator: ", "))")
         }
         return first.hash
     }
@@ -240,22 +247,23 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Deleting
 
-    /// Policies that nothing here needs any more: no name stands for them, no rollback goes back to them, no host decides by them.
-    /// Decisions may still refer to them.
+    /// Policies that nothing here needs any more: no name stands for them, no rollback goes back to them, no host decides by
+    /// them. Decisions may still refer to them.
     package func unneeded(addedBefore time: Int64) throws -> [String] {
         try database.read { connection in
             try connection.rows("SELECT hash FROM policies WHERE \(Self.isUnneeded)", [.integer(time)]).map { try $0.text(0) }
         }
     }
 
-    /// Deletes those of the policies that are still unneeded, and what hosts said that have been silent since; gives the number of
-    /// policies.
+    /// Deletes those of the policies that are still unneeded, and what hosts said that have been silent since; gives the number
+    /// of policies.
     package func delete(_ hashes: [String], addedBefore time: Int64) throws -> Int {
         try database.write(.relaxed) { connection in
             try connection.run("DELETE FROM policy_hosts WHERE at < ?1", [.integer(time)])
             var count = 0
             for hash in hashes {
-                count += try connection.run("DELETE FROM policies WHERE \(Self.isUnneeded) AND hash = ?2", [.integer(time), .text(hash)])
+                count += try connection.run(
+                    "DELETE FROM policies WHERE \(Self.isUnneeded) AND hash = ?2", [.integer(time), .text(hash)])
             }
             return count
         }
@@ -311,8 +319,8 @@ extension PolicyChange {
 }
 
 extension Store {
-    /// Deletes policies added before a time that are not active, to which no rollback leads, by which no host decides and to which no
-    /// logged decision refers; gives their number. The log is only read where there is something to delete.
+    /// Deletes policies added before a time that are not active, to which no rollback leads, by which no host decides and to
+    /// which no logged decision refers; gives their number. The log is only read where there is something to delete.
     package func deleteUnneededPolicies(addedBefore time: Int64) throws -> Int {
         let candidates = try policies.unneeded(addedBefore: time)
         guard !candidates.isEmpty else { return 0 }

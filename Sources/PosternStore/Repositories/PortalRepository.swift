@@ -58,8 +58,8 @@ package struct PortalRepository: Sendable {
     let inboxes: InboxRepository
     let secrets: SecretHash
 
-    /// A link for anyone who has this verified inbox; nil where no one has it. Any spelling of a mailbox will do, and the link goes
-    /// to the one that was verified. Throws `StoreRefusal` (`limit`) beyond a limit.
+    /// A link for anyone who has this verified inbox; nil where no one has it. Any spelling of a mailbox will do, and the link
+    /// goes to the one that was verified. Throws `StoreRefusal` (`limit`) beyond a limit.
     /// - Parameter browser: the cookie of the browser that asked; the link works there alone.
     package func signInLink(
         for inbox: InboxAddress, browser: String, limits: NoticeLimits, now: Int64
@@ -92,13 +92,15 @@ package struct PortalRepository: Sendable {
     }
 
     private func link(
-        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, browser: String, limits: NoticeLimits, now: Int64
+        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, browser: String, limits: NoticeLimits,
+        now: Int64
     ) throws -> PageLink {
         let token = try SecretHash.newToken()
         return try database.write(.durable) { connection in
             let inbox = try inboxes.inbox(connection, user: user, id: id, .number(number))
             try connection.reserveNotice(
-                purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical, user: user,
+                purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical,
+                user: user,
                 limits: limits, now: now)
             try connection.run(
                 """
@@ -168,7 +170,8 @@ package struct PortalRepository: Sendable {
     }
 
     private func use(
-        _ connection: any DatabaseConnection, _ token: String, _ purpose: PageLinkPurpose, browser: String, user: Int64? = nil, now: Int64
+        _ connection: any DatabaseConnection, _ token: String, _ purpose: PageLinkPurpose, browser: String, user: Int64? = nil,
+        now: Int64
     ) throws -> (user: Int64, inbox: Int64)? {
         // All in the condition: what is looked for by its hash is deleted or nothing is, so that of two at once one wins.
         let row = try connection.row(
@@ -199,7 +202,8 @@ package struct PortalRepository: Sendable {
         let number = try row.integer(0)
         if try row.integer(4) <= now - PageLifetime.seen {
             try database.write(.relaxed) {
-                try $0.run("UPDATE page_sessions SET seen_at = ?2 WHERE id = ?1 AND seen_at < ?2", [.integer(number), .integer(now)])
+                try $0.run(
+                    "UPDATE page_sessions SET seen_at = ?2 WHERE id = ?1 AND seen_at < ?2", [.integer(number), .integer(now)])
             }
         }
         return PageSession(

@@ -11,7 +11,8 @@ package struct RejectionRepository: Sendable {
     package func add(_ events: [RejectionEvent]) throws {
         guard !events.isEmpty else { return }
         try database.write(.relaxed) { connection in
-            let rows = try events.flatMap { event in try teams(connection, event).map { (team: $0.0, source: $0.1, event: event) } }
+            let rows = try events.flatMap { event in try teams(connection, event).map { (team: $0.0, source: $0.1, event: event) }
+            }
             // Every host takes rows in the same order, so that two of them never wait for each other.
             for row in rows.sorted(by: {
                 ($0.team, $0.event.at / 3600, $0.source, $0.event.answer, $0.event.reason, $0.event.at)
@@ -57,7 +58,8 @@ package struct RejectionRepository: Sendable {
             ).map {
                 Rejection(
                     number: try $0.integer(0), source: try $0.text(1), answer: try $0.text(2), reason: try $0.text(3),
-                    firstAt: try $0.integer(4), lastAt: try $0.integer(5), count: Int(try $0.integer(6)), reference: try $0.text(7))
+                    firstAt: try $0.integer(4), lastAt: try $0.integer(5), count: Int(try $0.integer(6)),
+                    reference: try $0.text(7))
             }
         }
     }

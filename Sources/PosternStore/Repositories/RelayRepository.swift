@@ -24,7 +24,8 @@ package struct RelayRepository: Sendable {
             guard var record = try self.record(connection, connection.rows(Self.lookup, arguments), address) else { return nil }
             guard let now, hasSuccessors else { return record }
             // Of each account in turn: the sources of a team stand together.
-            let rows = try connection.rows(Self.successors, [.integer(record.accountNumber), .integer(now), .integer(now), .integer(Day.number(now))])
+            let rows = try connection.rows(
+                Self.successors, [.integer(record.accountNumber), .integer(now), .integer(now), .integer(Day.number(now))])
             var numbers: [Int64] = []
             for row in rows where try !numbers.contains(row.integer(0)) { numbers.append(try row.integer(0)) }
             record.successors = try numbers.compactMap { number in
@@ -37,7 +38,8 @@ package struct RelayRepository: Sendable {
     private static func sources(_ rows: [SQLRow]) throws -> [OutboundSource] {
         let sources = try rows.filter { !$0.isNull(15) }.map { try OutboundSource(row: $0, first: 15) }
         // Here rather than in the query, where each engine would gather and sort the rows, most often a single one.
-        return sources.count < 2 ? sources : sources.sorted { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") }
+        return sources.count < 2
+            ? sources : sources.sorted { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") }
     }
 
     /// - Parameters:
@@ -67,9 +69,10 @@ package struct RelayRepository: Sendable {
     }
 
     private static let lookup = relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2"
-    private static let successors = relayAddress + """
-        WHERE r.is_current = 1 AND r.account_id IN (SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
-        """
+    private static let successors =
+        relayAddress + """
+            WHERE r.is_current = 1 AND r.account_id IN (SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
+            """
 
     /// With ten million addresses every index and every row is on its own page, so as few as possible are looked at: the
     /// account's current address only where this is an earlier one (no row has a NULL account).

@@ -2,7 +2,8 @@
 
 import MailCrypto
 
-/// Takes away what is left of teams and accounts that were removed. Any process may do so, from wherever another one was interrupted.
+/// Takes away what is left of teams and accounts that were removed. Any process may do so, from wherever another one was
+/// interrupted.
 package struct RemovalRepository: Sendable {
     /// Rows that one transaction deletes: some ten milliseconds, for which other writers wait.
     package static let rows = 1_000
@@ -77,7 +78,8 @@ package struct RemovalRepository: Sendable {
             switch item {
             case .team(let team):
                 // Another process may have done it meanwhile.
-                guard try connection.row("SELECT id FROM teams WHERE id = ?1 AND removed_at IS NOT NULL", [.integer(team)]) != nil else { return }
+                guard try connection.row("SELECT id FROM teams WHERE id = ?1 AND removed_at IS NOT NULL", [.integer(team)]) != nil
+                else { return }
                 try takeAway(connection, tracker, team: team, rows: rows)
             case .endpoint(let endpoint): try takeAway(connection, endpoint: endpoint, rows: rows)
             }
@@ -111,7 +113,9 @@ package struct RemovalRepository: Sendable {
     }
 
     /// Ends consents to a group of apps that was removed by itself; whether none is left.
-    private func endConsents(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, _ left: inout Int) throws -> Bool {
+    private func endConsents(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, _ left: inout Int
+    ) throws -> Bool {
         let group = try connection.row(
             "SELECT id FROM app_groups WHERE team_id = ?1 AND removed_from <> team_id", [.integer(team)])?.integer(0)
         guard let group else { return true }
@@ -139,8 +143,8 @@ package struct RemovalRepository: Sendable {
 
     /// Takes everything away, and leaves others their turn in between. Whoever is at it already is left to it.
     ///
-    /// What fails is passed over, so that it stops nothing else. Trouble of the store, which passes, ends the run: it meets all alike, and
-    /// what met it this time is the last to be tried in the next.
+    /// What fails is passed over, so that it stops nothing else. Trouble of the store, which passes, ends the run: it meets all
+    /// alike, and what met it this time is the last to be tried in the next.
     /// - Parameters:
     ///   - steps: at most.
     ///   - passing: what failed before, and is not to be tried.
@@ -189,15 +193,17 @@ private enum RemovedRows {
 
     static let ofGrant = ofGrants("grant_id = ?1")
 
-    static let ofAccount = [
-        Table(name: "stored_tokens", key: "token", condition: "account_id = ?1"),
-        Table(name: "once_marks", key: "account_id, purpose, mark", condition: "account_id = ?1"),
-        Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = ?1"),
-    ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = ?1)")
+    static let ofAccount =
+        [
+            Table(name: "stored_tokens", key: "token", condition: "account_id = ?1"),
+            Table(name: "once_marks", key: "account_id, purpose, mark", condition: "account_id = ?1"),
+            Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = ?1"),
+        ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = ?1)")
 
     static let ofEndpoint = [Table(name: "outbox", key: "id", condition: "endpoint_id = ?1")]
 
-    private static let ofItsApps = "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"
+    private static let ofItsApps =
+        "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"
 
     static let ofTeam = [
         Table(name: "decisions", key: "id", condition: "team_id = ?1"),

@@ -22,10 +22,12 @@ package struct RetentionRepository: Sendable {
     package func set(_ name: String, days: Int, _ change: Change) throws -> Retention {
         guard let dataClass = DataClass.all.first(where: { $0.name == name }) else {
             throw StoreRefusal(
-                .notFound, "\(name.prefix(64)) is not a kind of data: the kinds are \(DataClass.all.map(\.name).joined(separator: ", "))")
+                .notFound,
+                "\(name.prefix(64)) is not a kind of data: the kinds are \(DataClass.all.map(\.name).joined(separator: ", "))")
         }
         guard dataClass.range.contains(days) else {
-            throw StoreRefusal(.invalid, "\(name) must be kept for \(dataClass.range.lowerBound) to \(dataClass.range.upperBound) days")
+            throw StoreRefusal(
+                .invalid, "\(name) must be kept for \(dataClass.range.lowerBound) to \(dataClass.range.upperBound) days")
         }
         return try database.write(.durable) { connection in
             let old = try self.days(dataClass, connection)
@@ -45,7 +47,8 @@ extension AuditRepository {
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             try connection.run(
-                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 LIMIT ?2)", [.integer(time), .integer(Int64(limit))])
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 LIMIT ?2)",
+                [.integer(time), .integer(Int64(limit))])
         }
     }
 

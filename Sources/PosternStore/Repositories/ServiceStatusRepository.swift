@@ -47,16 +47,19 @@ package struct ServiceStatusRepository: Sendable {
     /// The minutes of all services that ended later than `time`, the oldest first.
     package func minutes(after time: Int64) throws -> [Minute] {
         try database.read { connection in
-            try connection.rows("SELECT at, counts FROM service_minutes WHERE at > ?1 ORDER BY at, host, pid", [.integer(time)]).map {
-                Minute(at: try $0.integer(0), counts: try $0.text(1))
-            }
+            try connection.rows("SELECT at, counts FROM service_minutes WHERE at > ?1 ORDER BY at, host, pid", [.integer(time)])
+                .map {
+                    Minute(at: try $0.integer(0), counts: try $0.text(1))
+                }
         }
     }
 
     /// All services, the latest word first.
     package func all() throws -> [Entry] {
         try database.read { connection in
-            try connection.rows("SELECT host, pid, updated_at, snapshot FROM service_status ORDER BY updated_at DESC, host, pid", []).map {
+            try connection.rows(
+                "SELECT host, pid, updated_at, snapshot FROM service_status ORDER BY updated_at DESC, host, pid", []
+            ).map {
                 Entry(host: try $0.text(0), pid: try $0.integer(1), updatedAt: try $0.integer(2), snapshot: try $0.text(3))
             }
         }

@@ -65,7 +65,8 @@ package struct SourceRepository: Sendable {
             guard try count?.integer(0) ?? 0 < Self.maximumPerTeam else {
                 throw StoreRefusal(
                     .limit,
-                    "team \(id) has \(Self.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain")
+                    "team \(id) has \(Self.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain"
+                )
             }
             try connection.audit(
                 change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))
@@ -108,7 +109,8 @@ package struct SourceRepository: Sendable {
     package func teams(registering from: AddrSpec) throws -> [Int64] {
         try database.read { connection in
             try connection.rows(
-                "SELECT DISTINCT team_id FROM outbound_sources WHERE \(Self.covering) ORDER BY team_id", Self.values(covering: from)
+                "SELECT DISTINCT team_id FROM outbound_sources WHERE \(Self.covering) ORDER BY team_id",
+                Self.values(covering: from)
             ).map { try $0.integer(0) }
         }
     }

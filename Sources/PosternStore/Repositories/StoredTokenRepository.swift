@@ -19,14 +19,15 @@ package struct StoredTokenRepository: Sendable {
         return try row.map { try stored($0, token) }
     }
 
-    /// Days for which the address of a reverse address is kept after the last mail that met it: users answer old mail, and write to an
-    /// address in their address book once a year. Beyond, mail to it is refused as to one that was never made.
+    /// Days for which the address of a reverse address is kept after the last mail that met it: users answer old mail, and write
+    /// to an address in their address book once a year. Beyond, mail to it is refused as to one that was never made.
     package static let daysKept: Int64 = 365
     /// Days between two writes that move the expiry of such an address on, so that mail seldom writes for it.
     private static let daysBetweenWrites: Int64 = 30
 
-    /// Writes addresses under tokens, all of them in one transaction. One that is known with the same account and address is kept on; a
-    /// different address or account under the same token throws `PermanentStoreError` (`constraint`), since the token is a MAC over both.
+    /// Writes addresses under tokens, all of them in one transaction. One that is known with the same account and address is kept
+    /// on; a different address or account under the same token throws `PermanentStoreError` (`constraint`), since the token is a
+    /// MAC over both.
     /// - Parameters:
     ///   - tokens: each token once, in lower case.
     ///   - day: days since 1970 UTC.
@@ -36,7 +37,8 @@ package struct StoredTokenRepository: Sendable {
     package func store(
         _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
     ) throws -> Bool {
-        // A reverse address was usually written before, and reading takes no writer's lock. A return path is new for every message.
+        // A reverse address was usually written before, and reading takes no writer's lock. A return path is new for every
+        // message.
         let settled = try settled(tokens.filter { $0.purpose == .reverse }, account: account, now: now)
         let open = tokens.filter { !settled.contains($0.token) }
         guard !open.isEmpty else { return true }
@@ -111,7 +113,8 @@ package struct StoredTokenRepository: Sendable {
         }
         try compare(known, account, token.address)
         try connection.run(
-            "UPDATE stored_tokens SET expires_at = ?2 WHERE token = ?1 AND expires_at < ?2", [.text(token.token), .integer(expiresAt)])
+            "UPDATE stored_tokens SET expires_at = ?2 WHERE token = ?1 AND expires_at < ?2",
+            [.text(token.token), .integer(expiresAt)])
     }
 
     /// What is under a token, expired or not.

@@ -34,7 +34,8 @@ package struct TeamRepository: Sendable {
     /// All teams by identifier.
     package func all() throws -> [Team] {
         try database.read { connection in
-            try connection.rows("SELECT id, handle, name, created_at FROM teams WHERE removed_at IS NULL ORDER BY handle", []).map(Team.init(row:))
+            try connection.rows("SELECT id, handle, name, created_at FROM teams WHERE removed_at IS NULL ORDER BY handle", [])
+                .map(Team.init(row:))
         }
     }
 
@@ -56,8 +57,8 @@ package struct TeamRepository: Sendable {
         }
     }
 
-    /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on, and their
-    /// names are free. Rows that may be many stay until `removals` has taken them away; nothing finds them any more.
+    /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on,
+    /// and their names are free. Rows that may be many stay until `removals` has taken them away; nothing finds them any more.
     package func remove(_ id: String, _ change: Change) throws {
         try accounts.events.write(at: change.now) { connection, tracker in
             let team = try connection.team(id)
@@ -66,7 +67,9 @@ package struct TeamRepository: Sendable {
                 try connection.run("DELETE FROM \(table) WHERE team_id = ?1", number)
             }
             let ofApps = "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"
-            for table in ["app_redirects", "policy_app_bindings"] { try connection.run("DELETE FROM \(table) WHERE \(ofApps)", number) }
+            for table in ["app_redirects", "policy_app_bindings"] {
+                try connection.run("DELETE FROM \(table) WHERE \(ofApps)", number)
+            }
             try connection.run(
                 """
                 UPDATE teams SET loses_apps = 1 WHERE id IN (
@@ -84,7 +87,8 @@ package struct TeamRepository: Sendable {
                 WHERE group_id IN (SELECT id FROM app_groups WHERE team_id = ?1)
                 """, number)
             try connection.run(
-                "UPDATE app_groups SET primary_client_id = 'removed ' || CAST(id AS TEXT), removed_from = ?1 WHERE team_id = ?1", number)
+                "UPDATE app_groups SET primary_client_id = 'removed ' || CAST(id AS TEXT), removed_from = ?1 WHERE team_id = ?1",
+                number)
             try connection.run(
                 "UPDATE teams SET handle = 'removed ' || CAST(id AS TEXT), removed_at = ?2 WHERE id = ?1",
                 number + [.integer(change.now)])

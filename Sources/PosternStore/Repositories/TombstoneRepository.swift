@@ -24,7 +24,8 @@ package struct TombstoneRepository: Sendable {
             let user = try connection.userNumber(id)
             var days: [Int64: (deletions: Int64, failures: Int64)] = [:]
             let indexes = try connection.rows(
-                "SELECT DISTINCT tombstone_index FROM inboxes WHERE user_id = ?1 AND tombstone_index IS NOT NULL", [.integer(user)])
+                "SELECT DISTINCT tombstone_index FROM inboxes WHERE user_id = ?1 AND tombstone_index IS NOT NULL",
+                [.integer(user)])
             for row in indexes {
                 for tombstone in try connection.tombstones(row.blob(0), now: now) {
                     days[tombstone.day, default: (0, 0)].deletions += Int64(tombstone.deletions)

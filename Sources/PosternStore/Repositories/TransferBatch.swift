@@ -37,7 +37,8 @@ struct TransferBatch {
             [.integer(group), .integer(after)]
         ).map { (number: try $0.integer(0), account: try $0.integer(1)) }
         guard let last = found.last else { return nil }
-        var waiting = try grants(connection, Dictionary(found.map { ($0.account, $0.number) }, uniquingKeysWith: { first, _ in first }))
+        var waiting = try grants(
+            connection, Dictionary(found.map { ($0.account, $0.number) }, uniquingKeysWith: { first, _ in first }))
         try addAccounts(connection, &waiting)
         try addAddresses(connection, waiting.filter { $0.emailKind == EmailKind.privateRelay.rawValue })
         try connection.update(
@@ -46,7 +47,8 @@ struct TransferBatch {
         try connection.insert(
             waiting.filter { !$0.hasSubject }.map {
                 [
-                    .text(Base32.characters(fromRandom: try connection.freshOctets(32))), .integer($0.oldAccount), .integer(team.number),
+                    .text(Base32.characters(fromRandom: try connection.freshOctets(32))), .integer($0.oldAccount),
+                    .integer(team.number),
                     .integer(change.now),
                 ]
             }, into: "transfer_subs", "transfer_sub, account_id, target_team, created_at")
@@ -58,7 +60,8 @@ struct TransferBatch {
         return (last.number, found.count)
     }
 
-    /// Those that wait, by their accounts; an account that was removed goes nowhere, whatever is still there of it. What is less common is moved by itself, here and now.
+    /// Those that wait, by their accounts; an account that was removed goes nowhere, whatever is still there of it. What is less
+    /// common is moved by itself, here and now.
     private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws -> [Grant] {
         let rows = try connection.rows(for: numbers.keys.sorted().map { .integer($0) }) { list in
             """
@@ -81,7 +84,8 @@ struct TransferBatch {
             }
             return Grant(
                 number: number, oldAccount: try row.integer(0), user: user, userID: userID, inbox: try row.optionalInteger(3),
-                sharesName: try row.bool(4), emailKind: try row.text(5), isForwardingOff: try row.bool(6), hasSubject: try row.bool(7),
+                sharesName: try row.bool(4), emailKind: try row.text(5), isForwardingOff: try row.bool(6),
+                hasSubject: try row.bool(7),
                 sub: Base32.characters(fromRandom: try addresses.random(AddressRepository.subLength)))
         }
     }
@@ -93,7 +97,8 @@ struct TransferBatch {
         let added = try connection.insert(
             grants.map {
                 [
-                    .integer(team.number), .integer($0.user), .text($0.sub), .optional($0.inbox), .bool($0.sharesName), .text($0.emailKind),
+                    .integer(team.number), .integer($0.user), .text($0.sub), .optional($0.inbox), .bool($0.sharesName),
+                    .text($0.emailKind),
                     .integer(change.now),
                 ]
             }, into: "accounts", "team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at", "RETURNING sub, id")

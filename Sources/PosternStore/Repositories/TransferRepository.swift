@@ -37,17 +37,21 @@ package struct TransferRepository: Sendable {
         try database.write(.durable) { connection in
             let found = try underWay(connection, clientID)
             guard found.state == .started else {
-                throw StoreRefusal(.unmet, "app \(clientID) already belongs to team \(found.toTeam.id): run postern transfer finish again")
+                throw StoreRefusal(
+                    .unmet, "app \(clientID) already belongs to team \(found.toTeam.id): run postern transfer finish again")
             }
             try connection.run("DELETE FROM app_transfers WHERE id = ?1", [.integer(found.number)])
-            try connection.audit(change, "transfer.cancel", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
+            try connection.audit(
+                change, "transfer.cancel", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
         }
     }
 
     /// Transfers, the newest first; of one app, or all.
     package func transfers(app clientID: String? = nil) throws -> [AppTransfer] {
         try database.read { connection in
-            guard let clientID else { return try connection.rows(Self.select + " ORDER BY x.id DESC", []).map(AppTransfer.init(row:)) }
+            guard let clientID else {
+                return try connection.rows(Self.select + " ORDER BY x.id DESC", []).map(AppTransfer.init(row:))
+            }
             let (_, group) = try connection.appGroup(clientID: clientID)
             return try connection.rows(Self.select + " WHERE x.group_id = ?1 ORDER BY x.id DESC", [.integer(group.number)])
                 .map(AppTransfer.init(row:))
@@ -64,9 +68,9 @@ package struct TransferRepository: Sendable {
     }
 
     /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until it is finished, which
-    /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group is
-    /// to be set again: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a transaction
-    /// that read all grants would be at odds.
+    /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group
+    /// is to be set again: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a
+    /// transaction that read all grants would be at odds.
     /// - Returns: the transfer's number, and whether it is finished.
     package func step(app clientID: String, limit: Int = batch, _ change: Change) throws -> (number: Int64, isFinished: Bool) {
         let (found, isEnd) = try database.write(.durable) { connection in
@@ -124,8 +128,8 @@ package struct TransferRepository: Sendable {
         return begun
     }
 
-    /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. No one is notified: the team
-    /// that knew them gave them away.
+    /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. No one is notified: the
+    /// team that knew them gave them away.
     package func endExpired(now: Int64, limit: Int = 500) throws -> Int {
         try database.write(.durable) { connection in
             let old = try connection.rows(
@@ -326,7 +330,8 @@ package struct TransferRepository: Sendable {
             throw StoreRefusal(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
         }
         return Underway(
-            number: try row.integer(0), group: group, fromTeam: try Team(row: row, first: 4), toTeam: try Team(row: row, first: 8),
+            number: try row.integer(0), group: group, fromTeam: try Team(row: row, first: 4),
+            toTeam: try Team(row: row, first: 8),
             state: AppTransfer.State(rawValue: try row.text(1)) ?? .started, endsAt: try row.optionalInteger(2),
             movedThrough: try row.integer(3))
     }
@@ -364,7 +369,8 @@ extension DatabaseConnection {
     /// The transfer subject of an account for a team, made now where there is none.
     fileprivate func transferSubject(account: Int64, target: Int64, now: Int64) throws -> String {
         let known = try row(
-            "SELECT transfer_sub FROM transfer_subs WHERE account_id = ?1 AND target_team = ?2", [.integer(account), .integer(target)])
+            "SELECT transfer_sub FROM transfer_subs WHERE account_id = ?1 AND target_team = ?2",
+            [.integer(account), .integer(target)])
         if let known { return try known.text(0) }
         let subject = Base32.characters(fromRandom: try freshOctets(32))
         try run(

@@ -36,7 +36,8 @@ package struct UserExportRepository: Sendable {
                     inboxNumber: try row.optionalInteger(10), hasOwnInbox: own != nil,
                     emailKind: EmailKind(rawValue: try row.text(11)) ?? .none, sharesName: try row.bool(12),
                     inboxWrittenDay: try row.optionalInteger(13),
-                    consents: consents, move: consents.contains(where: \.isLive) ? nil : try move(connection, account: number, now: now),
+                    consents: consents,
+                    move: consents.contains(where: \.isLive) ? nil : try move(connection, account: number, now: now),
                     recent: try usage(connection, account: number, since: day),
                     total: try usage(connection, account: number, since: 0))
             }
@@ -71,7 +72,8 @@ package struct UserExportRepository: Sendable {
             """, [.integer(account), .integer(now)]
         ).map { row in
             UserExportMove(
-                team: try row.text(0), account: try row.integer(1), clientID: try row.optionalText(2), movedAt: try row.integer(3),
+                team: try row.text(0), account: try row.integer(1), clientID: try row.optionalText(2),
+                movedAt: try row.integer(3),
                 endsAt: try row.integer(4))
         }
     }
@@ -90,7 +92,8 @@ package struct UserExportRepository: Sendable {
     package func records(user id: String, now: Int64) throws -> [UserExportRecords] {
         let earlier = try tombstones.tombstones(user: id, now: now).map { tombstone in
             [
-                (name: "day", value: UserExportRecords.Value.day(tombstone.day)), (name: "deletions", value: .integer(Int64(tombstone.deletions))),
+                (name: "day", value: UserExportRecords.Value.day(tombstone.day)),
+                (name: "deletions", value: .integer(Int64(tombstone.deletions))),
                 (name: "failures", value: .integer(Int64(tombstone.failures))),
             ]
         }
@@ -101,13 +104,16 @@ package struct UserExportRepository: Sendable {
         try database.read { connection in
             let user = try connection.userNumber(id)
             return try UserExportSection.all.map { section in
-                let rows = try connection.rows(section.sql, section.isByHandle ? [.text("user:\(id)"), .integer(user)] : [.integer(user)])
+                let rows = try connection.rows(
+                    section.sql, section.isByHandle ? [.text("user:\(id)"), .integer(user)] : [.integer(user)])
                 return UserExportRecords(name: section.name, rows: try rows.map { try values(section, $0, user: user) })
             }
         }
     }
 
-    private func values(_ section: UserExportSection, _ row: SQLRow, user: Int64) throws -> [(name: String, value: UserExportRecords.Value)] {
+    private func values(
+        _ section: UserExportSection, _ row: SQLRow, user: Int64
+    ) throws -> [(name: String, value: UserExportRecords.Value)] {
         var column = 0
         return try section.fields.map { field in
             defer { column += field.kind.width }
@@ -115,7 +121,9 @@ package struct UserExportRepository: Sendable {
         }
     }
 
-    private func value(_ kind: UserExportSection.Kind, _ row: SQLRow, _ column: Int, user: Int64) throws -> UserExportRecords.Value {
+    private func value(
+        _ kind: UserExportSection.Kind, _ row: SQLRow, _ column: Int, user: Int64
+    ) throws -> UserExportRecords.Value {
         switch kind {
         case .integer: .integer(try row.integer(column))
         case .text: .text(try row.text(column))

@@ -1,4 +1,5 @@
-// What of each table belongs to a user: the list that their download is made from. A new table with something about users joins it.
+// What of each table belongs to a user: the list that their download is made from. A new table with something about users joins
+// it.
 
 /// One section of the download.
 struct UserExportSection: Sendable {
@@ -106,7 +107,8 @@ struct UserExportSection: Sendable {
             FROM decisions d JOIN grants x ON x.id = d.grant_id JOIN teams t ON t.id = d.team_id \(ofUser) ORDER BY d.id
             """,
             [
-                ("decision", .text), ("team", .text), ("app", .text), ("event", .text), ("event_as_claimed", .text), ("outcome", .text),
+                ("decision", .text), ("team", .text), ("app", .text), ("event", .text), ("event_as_claimed", .text),
+                ("outcome", .text),
                 ("checks_asked_for", .words), ("reasons", .words), ("reasons_told_to_the_team", .words), ("signals", .json),
                 ("policy", .text), ("policy_version", .text), ("policy_hash", .text), ("real_user_status", .integer),
                 ("credential_state", .text), ("overridden_by", .text), ("was_degraded", .flag), ("at", .time),

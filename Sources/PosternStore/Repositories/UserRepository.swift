@@ -78,8 +78,8 @@ package struct UserRepository: Sendable {
         }
     }
 
-    /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired permanently;
-    /// for 30 days tombstones remain.
+    /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired
+    /// permanently; for 30 days tombstones remain.
     package func remove(_ id: String, _ change: Change) throws {
         try accounts.events.write(at: change.now) { connection, tracker in
             let user = try connection.userNumber(id)

@@ -79,8 +79,8 @@ package struct APIKey: Sendable, Hashable {
     }
 }
 
-/// A key in clear: `pk_<id>_<secret>`; the secret is 32 base32 characters (160 bits) and a checksum of 6 over all before it, so that
-/// a scanner for lost secrets can tell a key from a lookalike, and a mistyped one costs no look-up.
+/// A key in clear: `pk_<id>_<secret>`; the secret is 32 base32 characters (160 bits) and a checksum of 6 over all before it, so
+/// that a scanner for lost secrets can tell a key from a lookalike, and a mistyped one costs no look-up.
 package struct APIKeyText: Sendable {
     package let id: String
     /// The whole key. Show it once; never log it.

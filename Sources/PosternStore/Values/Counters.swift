@@ -35,7 +35,8 @@ package struct CounterKind: RawRepresentable, Sendable, Hashable {
     package static let inboxWritten = CounterKind(rawValue: 14)
     /// Replies in which the inbox in a quotation was hidden, as nothing showed that the team had written it.
     package static let quoteHidden = CounterKind(rawValue: 15)
-    /// Addresses of others that the text of forwards showed, where a message had more than a few; their daily limit applies to it.
+    /// Addresses of others that the text of forwards showed, where a message had more than a few; their daily limit applies to
+    /// it.
     package static let textAddresses = CounterKind(rawValue: 20)
     /// Reverse addresses that were new and had to be stored; their daily limit applies to it.
     package static let addressesStored = CounterKind(rawValue: 17)

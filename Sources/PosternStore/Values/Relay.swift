@@ -18,7 +18,8 @@ package struct RelayAddressRecord: Sendable {
     package let isInboxVerified: Bool
     /// Whether forwarding to it is suspended.
     package let isInboxSuspended: Bool
-    /// For 60 days after an app of the account moved to another team: the accounts that the address leads to for that team's mail.
+    /// For 60 days after an app of the account moved to another team: the accounts that the address leads to for that team's
+    /// mail.
     package var successors: [RelayAddressRecord] = []
     /// What the account's team may send from, by value.
     package var sources: [OutboundSource] = []
@@ -71,7 +72,8 @@ extension AccountRecord: CustomStringConvertible, CustomReflectable {
 package struct StoredToken: Sendable {
     package let accountNumber: Int64
     package let address: AddrSpec
-    /// Seconds since 1970. Nil for a reverse address that an older program wrote; it gets an expiry with the next mail that meets it.
+    /// Seconds since 1970. Nil for a reverse address that an older program wrote; it gets an expiry with the next mail that meets
+    /// it.
     package let expiresAt: Int64?
 }
 

@@ -20,7 +20,8 @@ package struct UserExportAccount: Sendable, Hashable {
     package let emailKind: EmailKind
     /// Whether the team was given the user's name.
     package let sharesName: Bool
-    /// The last day (days since 1970) on which a forward held an inbox of the user's; nil where none did, as far back as counts are kept.
+    /// The last day (days since 1970) on which a forward held an inbox of the user's; nil where none did, as far back as counts
+    /// are kept.
     package let inboxWrittenDay: Int64?
     /// The oldest first.
     package let consents: [UserExportConsent]

@@ -1,9 +1,10 @@
-// How the number of an account is written in tokens: under a keyed permutation, so that numbers that follow one another do not show it.
+// How the number of an account is written in tokens: under a keyed permutation, so that numbers that follow one another do not
+// show it.
 
 import MailCrypto
 
-/// A permutation of the numbers below 2^35 under a token key: a Feistel network over 18 and 17 bits with HMAC-SHA-256 as its round
-/// function. Its output is seen by teams, who know some of the accounts behind it and none of the numbers.
+/// A permutation of the numbers below 2^35 under a token key: a Feistel network over 18 and 17 bits with HMAC-SHA-256 as its
+/// round function. Its output is seen by teams, who know some of the accounts behind it and none of the numbers.
 struct AccountPermutation {
     /// What is numbered. Each has its own permutation, so that equal numbers do not show.
     enum Series: UInt8 {
@@ -44,7 +45,10 @@ struct AccountPermutation {
     private func code(_ round: UInt8, _ half: UInt64) -> UInt64 {
         var message = Self.label
         message.reserveCapacity(message.count + 5)
-        message += [series.rawValue, round, UInt8(truncatingIfNeeded: half >> 16), UInt8(truncatingIfNeeded: half >> 8), UInt8(truncatingIfNeeded: half)]
+        message += [
+            series.rawValue, round, UInt8(truncatingIfNeeded: half >> 16), UInt8(truncatingIfNeeded: half >> 8),
+            UInt8(truncatingIfNeeded: half),
+        ]
         return key.authenticationCode(for: message).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 }

@@ -4,8 +4,8 @@ import InternetMessage
 
 /// A local part that is not a relay address but one of ours: a reverse address or a return path.
 ///
-/// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>]]<MAC>` in lower-case base32 after the last dot:
-/// readable where the address fits, authenticated always, and worth nothing to any account but its own.
+/// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>]]<MAC>` in lower-case base32 after the last
+/// dot: readable where the address fits, authenticated always, and worth nothing to any account but its own.
 package struct AddressToken: Sendable, Hashable {
     /// The letter behind the key id.
     package enum Purpose: UInt8, Sendable, Hashable, CaseIterable {

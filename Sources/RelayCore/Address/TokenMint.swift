@@ -41,7 +41,8 @@ package struct TokenMint: Sendable {
 
     /// The return path of a reply. Holds nothing of the inbox: the account leads to it.
     /// - Parameter recipients: whom the reply goes to; of these alone reports may name one (`isRecipient`).
-    package func replyReturnPath(account: AccountNumber, recipients: [AddrSpec], nonce: UInt64, expiryDay: UInt64) -> MintedToken {
+    package func replyReturnPath(account: AccountNumber, recipients: [AddrSpec], nonce: UInt64, expiryDay: UInt64) -> MintedToken
+    {
         let head = written(account) + Self.times(nonce: nonce, expiryDay: expiryDay)
         let witnesses = RecipientWitnesses.written(recipients.map(Self.canonical), head: head, key: keys.activeKey)
         return MintedToken(localPart: bare(.reply, head: head + witnesses), addressToStore: nil)
@@ -52,7 +53,8 @@ package struct TokenMint: Sendable {
         let number = AccountPermutation(key: keys.activeKey, series: .verification).hidden(token.number)
         let head = Base32.encode(number, digits: Self.accountDigits) + Self.times(nonce: token.nonce, expiryDay: token.expiryDay)
         return String(
-            decoding: [keys.activeID, AnswerToken.letter] + head + Self.mac(AnswerToken.letter, head: head, address: [], key: keys.activeKey),
+            decoding: [keys.activeID, AnswerToken.letter] + head
+                + Self.mac(AnswerToken.letter, head: head, address: [], key: keys.activeKey),
             as: UTF8.self)
     }
 
@@ -80,7 +82,8 @@ package struct TokenMint: Sendable {
     private func bare(_ purpose: AddressToken.Purpose, head: [UInt8]) -> String { token(purpose, head: head, address: []) }
 
     /// The local part, with what can be read before the dot where there is anything.
-    private func token(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], before readable: [UInt8] = []) -> String {
+    private func token(_ purpose: AddressToken.Purpose, head: [UInt8], address: [UInt8], before readable: [UInt8] = []) -> String
+    {
         var text = readable
         text.reserveCapacity(readable.count + 3 + head.count + Self.storedMACDigits)
         if !readable.isEmpty { text.append(UInt8(ascii: ".")) }
@@ -114,7 +117,8 @@ package struct TokenMint: Sendable {
         let equals = text.count
         text.append(UInt8(ascii: "="))
         text += address.domain.lowercased().utf8
-        guard isDotAtom(text[..<equals]), isDotAtom(text[(equals + 1)...]), !text[..<equals].contains(where: { (0x41...0x5A).contains($0) }),
+        guard isDotAtom(text[..<equals]), isDotAtom(text[(equals + 1)...]),
+            !text[..<equals].contains(where: { (0x41...0x5A).contains($0) }),
             !text[(equals + 1)...].contains(UInt8(ascii: "="))
         else { return nil }
         return text
@@ -156,11 +160,12 @@ package struct TokenMint: Sendable {
             + forms(Base32.encode(account.rawValue, digits: Self.accountDigits), isSerial: true)
     }
 
-    /// Whether what is behind the last dot of a local part, in lower case, has length and letters of a token: told without a code,
-    /// as every word before a relay domain is asked.
+    /// Whether what is behind the last dot of a local part, in lower case, has length and letters of a token: told without a
+    /// code, as every word before a relay domain is asked.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         switch octets.count {
-        case TokenShape(.reverse).length, TokenShape(.storedReverse).length, TokenShape(.forward).length, TokenShape(.storedForward).length,
+        case TokenShape(.reverse).length, TokenShape(.storedReverse).length, TokenShape(.forward).length,
+            TokenShape(.storedForward).length,
             TokenShape(.reply).length:
             break
         default: return false
@@ -185,14 +190,18 @@ package struct TokenMint: Sendable {
         let tail = Array(dot.map { text[($0 + 1)...] } ?? text[...])
         guard tail.count > 2, Base32.isEncoded(tail) else { return .notAToken }
         if tail[1] == AnswerToken.letter || tail[1] == AnswerToken.serialLetter, dot == nil { return readAnswer(tail) }
-        guard let shape = TokenShape(letter: tail[1]), tail.count == shape.length, shape.hasAddress == (dot != nil) else { return .notAToken }
+        guard let shape = TokenShape(letter: tail[1]), tail.count == shape.length, shape.hasAddress == (dot != nil) else {
+            return .notAToken
+        }
 
         let head = Array(tail[2..<(2 + shape.headDigits)])
         guard let key = keys.key(tail[0]) else { return .forged(shape.purpose) }
         var address: AddrSpec?
         if shape.hasAddress, let dot {
             let readable = Array(text[..<dot])
-            guard let equals = readable.lastIndex(of: UInt8(ascii: "=")), equals > 0, equals + 1 < readable.count else { return .notAToken }
+            guard let equals = readable.lastIndex(of: UInt8(ascii: "=")), equals > 0, equals + 1 < readable.count else {
+                return .notAToken
+            }
             guard constantTimeEqual(Self.mac(shape, head: head, address: readable, key: key), tail.suffix(shape.macDigits)) else {
                 return .forged(shape.purpose)
             }
@@ -229,23 +238,26 @@ package struct TokenMint: Sendable {
         let isSerial = text[1] == AnswerToken.serialLetter
         return .answer(
             AnswerToken(
-                number: isSerial ? number : AccountPermutation(key: key, series: .verification).revealed(number), nonce: nonce, expiryDay: day))
+                number: isSerial ? number : AccountPermutation(key: key, series: .verification).revealed(number), nonce: nonce,
+                expiryDay: day))
     }
 
-    /// Whether the reply that a return path was made for went to this address, as far as the return path tells (`RecipientWitnesses`). False
-    /// for return paths that were made before they told it.
+    /// Whether the reply that a return path was made for went to this address, as far as the return path tells
+    /// (`RecipientWitnesses`). False for return paths that were made before they told it.
     func isRecipient(_ address: AddrSpec, of token: AddressToken) -> Bool {
         let text = Array(token.localPart.utf8)
         guard token.purpose == .reply, text.count == TokenShape(.reply).length, let key = keys.key(text[0]) else { return false }
         let witnesses = 2 + Self.returnPathDigits
         return RecipientWitnesses.hold(
-            Self.canonical(address), in: text[witnesses..<(witnesses + RecipientWitnesses.digits)], head: Array(text[2..<witnesses]), key: key)
+            Self.canonical(address), in: text[witnesses..<(witnesses + RecipientWitnesses.digits)],
+            head: Array(text[2..<witnesses]), key: key)
     }
 
     /// Whether a stored address is the one that this token was made for.
     package func verifies(_ token: AddressToken, stored address: AddrSpec) -> Bool {
         let tail = Array(token.localPart.utf8)
-        guard token.purpose.isStored, tail.count > 2 + Self.storedMACDigits, let key = keys.key(tail[0]), let shape = TokenShape(letter: tail[1])
+        guard token.purpose.isStored, tail.count > 2 + Self.storedMACDigits, let key = keys.key(tail[0]),
+            let shape = TokenShape(letter: tail[1])
         else { return false }
         let head = Array(tail[2..<(tail.count - Self.storedMACDigits)])
         return constantTimeEqual(

@@ -49,7 +49,8 @@ enum Bounce {
         }
         do {
             return try Reply.decide(
-                engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths, isOfOneAccount: true)
+                engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths,
+                isOfOneAccount: true)
         } catch {
             if case .temporary = error { throw error }
             return discard(engine, message, token, .automaticDropped, "automatic note not relayed: \(error.reason.code)")
@@ -96,7 +97,8 @@ enum Bounce {
 
     /// Tells the sender or the user what became of the message.
     private static func tell(
-        _ report: DeliveryReport, account: RelayAccount, engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
+        _ report: DeliveryReport, account: RelayAccount, engine: RelayEngine, message: IncomingMessage, token: AddressToken,
+        paths: [String]
     ) throws(Refusal) -> RelayDecision {
         let decisive = report.decisive
         let builder = RebuiltReport(engine: engine, account: account, message: message, report: report)
@@ -139,17 +141,22 @@ enum Bounce {
             reasons: [RelayReason("report-relayed", decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
     }
 
-    /// The recipient of the reply that a report speaks of, by the address that it came to or the one that it was written to; nil for any
-    /// other. An address that forwards is often reported as the one that it forwards to.
+    /// The recipient of the reply that a report speaks of, by the address that it came to or the one that it was written to; nil
+    /// for any other. An address that forwards is often reported as the one that it forwards to.
     private static func recipient(of report: RecipientReport, token: AddressToken, engine: RelayEngine) -> AddrSpec? {
-        [report.address, report.originalAddress].lazy.compactMap(AddrSpec.parseForwardPath).first { engine.tokens.isRecipient($0, of: token) }
+        [report.address, report.originalAddress].lazy.compactMap(AddrSpec.parseForwardPath).first {
+            engine.tokens.isRecipient($0, of: token)
+        }
     }
 
     /// One report a day for each relayed message and what became of it: anyone who knows a return path could send any number.
-    private static func isFirst(engine: RelayEngine, message: IncomingMessage, token: AddressToken, action: String) throws(Refusal) -> Bool {
+    private static func isFirst(
+        engine: RelayEngine, message: IncomingMessage, token: AddressToken, action: String
+    ) throws(Refusal) -> Bool {
         do {
             return try engine.directory.reserveAutomatic(
-                account: token.account, correspondent: SHA256.hash(Array("report \(token.localPart) \(action)".utf8)), day: message.day)
+                account: token.account, correspondent: SHA256.hash(Array("report \(token.localPart) \(action)".utf8)),
+                day: message.day)
         } catch {
             throw .storeTrouble(error.detail)
         }

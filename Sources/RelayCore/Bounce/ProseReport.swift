@@ -38,11 +38,15 @@ enum ProseReport {
         "host said:", "server response", "error that the other server returned", "mail server permanently rejected",
         "non recapitato", "no se ha podido entregar",
         // German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian, Chinese, Japanese, Korean
-        "nicht zustellbar", "zustellung fehlgeschlagen", "n'a pas pu être", "n'a pas été remis", "n'a pas été délivré", "échec de la remise",
-        "échec de remise", "no se pudo entregar", "no ha sido entregado", "no pudo ser entregado", "não pôde ser entregue", "não foi entregue",
+        "nicht zustellbar", "zustellung fehlgeschlagen", "n'a pas pu être", "n'a pas été remis", "n'a pas été délivré",
+        "échec de la remise",
+        "échec de remise", "no se pudo entregar", "no ha sido entregado", "no pudo ser entregado", "não pôde ser entregue",
+        "não foi entregue",
         "falha na entrega", "non è stato recapitato", "impossibile recapitare", "mancato recapito", "non è stato consegnato",
-        "kon niet worden bezorgd", "niet worden afgeleverd", "onbestelbaar", "nie mogła zostać dostarczona", "nie została dostarczona",
-        "niedostarczona", "не доставлено", "не может быть доставлено", "не было доставлено", "недоставлен", "退信", "无法投递", "投递失败", "无法送达",
+        "kon niet worden bezorgd", "niet worden afgeleverd", "onbestelbaar", "nie mogła zostać dostarczona",
+        "nie została dostarczona",
+        "niedostarczona", "не доставлено", "не может быть доставлено", "не было доставлено", "недоставлен", "退信", "无法投递", "投递失败",
+        "无法送达",
         "無法遞送", "送信できませんでした", "届けることができません", "배달되지", "전송 실패", "반송",
         "配信", "could not send your message", "not deliverable", "delivery error", "giving up", "mailbox full", "user unknown",
     ]
@@ -55,7 +59,8 @@ enum ProseReport {
         "will retry", "continue trying", "delay reason",
         "has been delayed", "temporarily unable to deliver", "warning: could not send message", "message delayed",
         "delivery attempts will continue", "delivery status notification (delay)",
-        "noch nicht zugestellt", "verzögert", "n'a pas encore été", "todavía no se ha", "ainda não foi entregue", "non è stato ancora", "nog niet bezorgd",
+        "noch nicht zugestellt", "verzögert", "n'a pas encore été", "todavía no se ha", "ainda não foi entregue",
+        "non è stato ancora", "nog niet bezorgd",
         "еще не доставлено", "will be retried", "not yet been delivered", "delivery incomplete",
     ]
 
@@ -110,8 +115,10 @@ enum ProseReport {
             "failure notice", "undeliver", "returned mail", "delivery fail", "delivery status", "mail delivery",
             "delivery problem", "delivery notification", "nondeliver",
             "non-deliver", "unzustellbar", "could not be delivered", "delivery report", "undeliverable", "returned to sender",
-            "delayed mail", "warning:", "nicht zustellbar", "zustellung", "non remis", "échec", "no entregado", "não entregue", "falha na entrega",
-            "mancato recapito", "mancata consegna", "onbestelbaar", "niedostarczon", "недоставлен", "не доставлен", "退信", "投递失败", "配信", "반송",
+            "delayed mail", "warning:", "nicht zustellbar", "zustellung", "non remis", "échec", "no entregado", "não entregue",
+            "falha na entrega",
+            "mancato recapito", "mancata consegna", "onbestelbaar", "niedostarczon", "недоставлен", "не доставлен", "退信", "投递失败",
+            "配信", "반송",
         ]
         .contains { OctetSearch.find($0, in: subject) != nil }
     }

@@ -17,15 +17,15 @@ struct RebuiltReport {
         self.report = report
     }
 
-    /// For the envelope sender of a forward. Nothing in it is the provider's text, which may echo what the team wrote, or name the inbox:
-    /// status, our own words, and of the original what the witness shows to be the team's. Nothing in it depends on the inbox, so that
-    /// there is nothing to search for.
+    /// For the envelope sender of a forward. Nothing in it is the provider's text, which may echo what the team wrote, or name
+    /// the inbox: status, our own words, and of the original what the witness shows to be the team's. Nothing in it depends on
+    /// the inbox, so that there is nothing to search for.
     func forTeam(_ sender: AddrSpec) -> OutgoingMessage {
         write(.team, to: sender, recipient: account.relayAddress, original: witnessed)
     }
 
-    /// For the user, whose reply did not arrive. Whoever knows the return path can send a report there, so that nothing of its text goes
-    /// on: a status code, our own words, and the user's own message id, which no one else can make.
+    /// For the user, whose reply did not arrive. Whoever knows the return path can send a report there, so that nothing of its
+    /// text goes on: a status code, our own words, and the user's own message id, which no one else can make.
     /// - Parameter recipient: one that the reply really went to; nil where the report names none of them.
     func forUser(_ inbox: InboxAddress, recipient: AddrSpec?) throws(Refusal) -> OutgoingMessage {
         var named: AddrSpec?
@@ -49,12 +49,15 @@ struct RebuiltReport {
         return AddrSpec(localPart: minted.localPart, domain: account.relayAddress.domain)
     }
 
-    private func write(_ reader: ReportWriter.Reader, to: AddrSpec, recipient: AddrSpec?, original: [HeaderField]) -> OutgoingMessage {
+    private func write(
+        _ reader: ReportWriter.Reader, to: AddrSpec, recipient: AddrSpec?, original: [HeaderField]
+    ) -> OutgoingMessage {
         var told = report.decisive
         // Made precise by the words that stood beside it, which do not go on.
         if reader == .user, let understood = told?.understood { told?.status = understood }
         let writer = ReportWriter(
-            reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: told, original: original,
+            reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: told,
+            original: original,
             date: MessageDate.format(message.now), id: String(decoding: Base32.encode(engine.randomness(15)), as: UTF8.self))
         let (fields, body) = writer.write()
         var hops = 0
@@ -86,7 +89,9 @@ struct RebuiltReport {
     }
 
     private static func messageID(_ value: String) -> HeaderField? {
-        guard let id = MessageIDs.ids(in: value.utf8).first, id.count <= 250, id.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
+        guard let id = MessageIDs.ids(in: value.utf8).first, id.count <= 250, id.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            return nil
+        }
         return HeaderField(name: "Message-ID", rawValue: MessageIDs.value([id]))
     }
 }

@@ -6,7 +6,8 @@ enum StatusFields {
     /// Recipients read from one report; a report of this relay's mail has one.
     private static let maximumRecipients = 50
 
-    /// The recipients of a delivery-status body. Groups are recognized by their fields, as many programs lose or multiply the empty lines.
+    /// The recipients of a delivery-status body. Groups are recognized by their fields, as many programs lose or multiply the
+    /// empty lines.
     static func recipients(in body: [UInt8]) -> [RecipientReport] {
         var recipients: [RecipientReport] = []
         var group: [String: String] = [:]

@@ -12,7 +12,8 @@ enum StatusPhrases {
                 "account has been suspended",
                 "user suspended", "mailbox unavailable or access denied", "is no longer in use", "account expired",
                 "this account is not allowed",
-                "account is locked", "mailbox locked", "deactivated", "user has moved", "konto ist deaktiviert", "compte désactivé", "cuenta desactivada", "账号已停用", "no longer active",
+                "account is locked", "mailbox locked", "deactivated", "user has moved", "konto ist deaktiviert",
+                "compte désactivé", "cuenta desactivada", "账号已停用", "no longer active",
             ]
         ),
         (
@@ -23,9 +24,11 @@ enum StatusPhrases {
                 "exceeds its quota", "exceed mailbox quota", "mailfolder is full", "disk quota", "mailbox size limit",
                 "insufficient disk space", "inbox is full",
                 "has exceeded the max", "storage space", "not enough space", "mailbox has exceeded", "mailbox quota",
-                "user is over the quota", "postfach ist voll", "postfach voll", "speicherplatz", "boîte pleine", "boîte aux lettres est pleine",
+                "user is over the quota", "postfach ist voll", "postfach voll", "speicherplatz", "boîte pleine",
+                "boîte aux lettres est pleine",
                 "boite pleine", "buzón lleno", "buzón está lleno", "caixa cheia", "caixa de correio está cheia", "casella piena",
-                "casella è piena", "postvak is vol", "postvak vol", "skrzynka pełna", "skrzynka jest pełna", "ящик переполнен", "переполнен",
+                "casella è piena", "postvak is vol", "postvak vol", "skrzynka pełna", "skrzynka jest pełna", "ящик переполнен",
+                "переполнен",
                 "邮箱已满", "邮箱空间不足", "容量を超え", "용량 초과",
             ]
         ),
@@ -60,8 +63,10 @@ enum StatusPhrases {
                 "user invalid", "name not found", "there is no user", "no valid recipient", "couldn't be found", "wasn't found",
                 "could not be found", "not found",
                 "no such address", "unbekannt", "keine mailbox", "existiert nicht", "n'existe pas",
-                "inconnu", "desconocido", "no existe", "desconhecido", "não existe", "sconosciuto", "inesistente", "non esiste", "bestaat niet",
-                "onbekend", "nieznany", "nie istnieje", "не существует", "не найден", "用户不存在", "收件人不存在", "地址不存在", "存在しません", "宛先不明",
+                "inconnu", "desconocido", "no existe", "desconhecido", "não existe", "sconosciuto", "inesistente", "non esiste",
+                "bestaat niet",
+                "onbekend", "nieznany", "nie istnieje", "не существует", "не найден", "用户不存在", "收件人不存在", "地址不存在", "存在しません",
+                "宛先不明",
                 "존재하지 않", "does not have an account", "doesn't have an",
                 "person is unknown", "were unknown", "was unknown", "all recipients failed",
             ]

@@ -1,12 +1,13 @@
-// How a copy is known to be ours: Postfix's smtpd for copies lets every user of this machine say which client mail comes from, and SPF
-// is judged for that client. So whoever hands a copy over names, as the login of its session, something that only the keys give.
+// How a copy is known to be ours: Postfix's smtpd for copies lets every user of this machine say which client mail comes from,
+// and SPF is judged for that client. So whoever hands a copy over names, as the login of its session, something that only the
+// keys give.
 
 import InternetMessage
 import MailCrypto
 import Support
 
-/// Makes and reads logins for sessions that hand copies over: `copies.<end>.<nonce>.<key id><MAC>`. Postfix logs them, so each is good for
-/// one session (`UsedCopyLogins` in RelayMilter), and for minutes only where the process that saw it is gone.
+/// Makes and reads logins for sessions that hand copies over: `copies.<end>.<nonce>.<key id><MAC>`. Postfix logs them, so each is
+/// good for one session (`UsedCopyLogins` in RelayMilter), and for minutes only where the process that saw it is gone.
 package struct CopyLogin {
     /// Seconds for which one is good: a session takes copies for four minutes, and each in less than that.
     package static let lifetime: Int64 = 600
@@ -36,13 +37,17 @@ package struct CopyLogin {
     }
 
     private static func mac(_ end: String, _ address: String?, _ key: HMACSHA256) -> [UInt8] {
-        Array(Base32.encode(key.authenticationCode(for: Array("postern copy login 2\n\(end)\n\(address ?? "")".utf8))).prefix(macDigits))
+        Array(
+            Base32.encode(key.authenticationCode(for: Array("postern copy login 2\n\(end)\n\(address ?? "")".utf8))).prefix(
+                macDigits))
     }
 }
 
 extension RelayEngine {
     /// The login of a session that hands copies over for a client, by its address.
-    package func copyLogin(for address: String?, now: Int64) -> String { CopyLogin(keys: keys).make(for: address, randomness: randomness, now: now) }
+    package func copyLogin(for address: String?, now: Int64) -> String {
+        CopyLogin(keys: keys).make(for: address, randomness: randomness, now: now)
+    }
 
     /// Whether a session at the smtpd for copies is ours, by its login and the address of the client that it stands for.
     package func isCopyLogin(_ login: String, for address: String?, now: Int64) -> Bool {

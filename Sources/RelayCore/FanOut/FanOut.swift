@@ -48,10 +48,11 @@ struct FanOutMarks {
     }
 }
 
-/// Copies that are in custody although the store could not note it, as on a full disk: by their marks, for the life of the process.
+/// Copies that are in custody although the store could not note it, as on a full disk: by their marks, for the life of the
+/// process.
 package final class HandedOverCopies: Sendable {
-    /// Beyond so many, all are forgotten: a message of those may then come twice. The store has to fail for each of them by itself, as
-    /// no further copy of a message is made after one that cannot be noted.
+    /// Beyond so many, all are forgotten: a message of those may then come twice. The store has to fail for each of them by
+    /// itself, as no further copy of a message is made after one that cannot be noted.
     private static let capacity = 20_000
 
     private let marks = Mutex<Set<[UInt8]>>([])
@@ -66,11 +67,12 @@ package final class HandedOverCopies: Sendable {
     func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
 }
 
-/// What becomes of a message of which one recipient refused: the answer to the whole message could not say it, and the sender repeats it.
+/// What becomes of a message of which one recipient refused: the answer to the whole message could not say it, and the sender
+/// repeats it.
 ///
-/// The state of an account is told to a proved sender only, and at RCPT there is no author yet. Where SPF proved the envelope, whoever
-/// repeats client and sender proves as much, and is told the state at RCPT. Every other sender gets a transaction for each account
-/// instead, the second one by `452`, and is told at the end of data what the author of that message may know.
+/// The state of an account is told to a proved sender only, and at RCPT there is no author yet. Where SPF proved the envelope,
+/// whoever repeats client and sender proves as much, and is told the state at RCPT. Every other sender gets a transaction for
+/// each account instead, the second one by `452`, and is told at the end of data what the author of that message may know.
 ///
 /// Kept in memory, as keyed hashes: were it lost, one more repetition would be needed, and no mail.
 package final class RefusedRecipients: Sendable {
@@ -86,19 +88,24 @@ package final class RefusedRecipients: Sendable {
     init(keys: TokenKeys) { self.keys = keys }
 
     /// Notes the state of the account of a recipient, for a client and sender that SPF proves.
-    func note(_ reply: SMTPReply, of path: String, for client: SMTPClientIdentity, now: Int64) { note(reply, key(path, client), now) }
+    func note(_ reply: SMTPReply, of path: String, for client: SMTPClientIdentity, now: Int64) {
+        note(reply, key(path, client), now)
+    }
 
     /// Notes that recipients of several accounts come apart for a while.
     func separate(_ client: SMTPClientIdentity, now: Int64) { note(nil, key(nil, client), now) }
 
-    /// Notes that these recipients come apart for a while where this sender names them, from whatever client: a large sender repeats a message
-    /// from another address each time. For what depends on no account's state; a sender is nothing that is proved.
+    /// Notes that these recipients come apart for a while where this sender names them, from whatever client: a large sender
+    /// repeats a message from another address each time. For what depends on no account's state; a sender is nothing that is
+    /// proved.
     func separate(_ paths: [String], from client: SMTPClientIdentity, now: Int64) {
         for path in paths { note(nil, senderKey(path, client), now) }
     }
 
     /// What was noted of a recipient.
-    func reply(to path: String, for client: SMTPClientIdentity, now: Int64) -> SMTPReply? { found(now) { key(path, client) } ?? nil }
+    func reply(to path: String, for client: SMTPClientIdentity, now: Int64) -> SMTPReply? {
+        found(now) { key(path, client) } ?? nil
+    }
 
     /// Whether a recipient is to have its own transaction, apart from others of another kind or account.
     func isSeparate(_ path: String, for client: SMTPClientIdentity, now: Int64) -> Bool {
@@ -148,7 +155,8 @@ extension Refusal {
 }
 
 extension SMTPReply {
-    /// The states of an account that a proved sender is told: unknown to this team, retired, off, unconfirmed or suspended, over its limit.
+    /// The states of an account that a proved sender is told: unknown to this team, retired, off, unconfirmed or suspended, over
+    /// its limit.
     package static func isOfRecipient(_ code: Int, _ enhanced: String) -> Bool {
         code / 100 == 5
             ? ["5.1.1", "5.1.6", "5.2.1"].contains(enhanced) : code / 100 == 4 && ["4.2.1", "4.7.1"].contains(enhanced)

@@ -29,9 +29,9 @@ package enum SenderProof: Sendable, Hashable {
 }
 
 package enum ForwardProof {
-    /// Proved by DKIM or SPF of a domain of the source, unless the DMARC policy of the author's domain refuses the message. A paired
-    /// envelope domain does not override that policy: to pair is to say whose servers may send, and not that the domain's owner does
-    /// not mean what its record asks of everyone.
+    /// Proved by DKIM or SPF of a domain of the source, unless the DMARC policy of the author's domain refuses the message. A
+    /// paired envelope domain does not override that policy: to pair is to say whose servers may send, and not that the domain's
+    /// owner does not mean what its record asks of everyone.
     /// - Parameter sources: the sources that cover the author; at least one.
     package static func prove(
         author: AddrSpec, sources: [RegisteredSource], evidence: AuthenticationEvidence
@@ -57,9 +57,11 @@ package enum ForwardProof {
         guard isUnknown else {
             throw .dmarcFailed(
                 RelayReason(
-                    "dmarc-failed", "\(proof.method) of \(proof.domain) is not aligned with \(author.asciiDomain), p=\(dmarc.policy)"))
+                    "dmarc-failed",
+                    "\(proof.method) of \(proof.domain) is not aligned with \(author.asciiDomain), p=\(dmarc.policy)"))
         }
-        throw .authenticationTrouble("DMARC of \(author.asciiDomain) could not be evaluated, and \(proof.domain) may not be aligned")
+        throw .authenticationTrouble(
+            "DMARC of \(author.asciiDomain) could not be evaluated, and \(proof.domain) may not be aligned")
     }
 
     private static func registered(
@@ -70,8 +72,12 @@ package enum ForwardProof {
             aligned(finding.domain) || sources.contains { $0.isPaired(envelope: finding.domain) }
         }
 
-        if let signature = evidence.dkim.first(where: { $0.isProof && aligned($0.domain) }) { return .dkim(domain: signature.domain) }
-        if let envelope = evidence.spf.first(where: { $0.result == .pass && alignedEnvelope($0) }) { return .spf(domain: envelope.domain) }
+        if let signature = evidence.dkim.first(where: { $0.isProof && aligned($0.domain) }) {
+            return .dkim(domain: signature.domain)
+        }
+        if let envelope = evidence.spf.first(where: { $0.result == .pass && alignedEnvelope($0) }) {
+            return .spf(domain: envelope.domain)
+        }
         let signatures = evidence.dkim.filter { aligned($0.domain) }
         let envelopes = evidence.spf.filter(alignedEnvelope)
 
@@ -84,20 +90,25 @@ package enum ForwardProof {
         }
         switch (signatures.first, envelopes.first) {
         case (.some(let signature), nil):
-            throw .noValidDKIM(RelayReason("dkim-failed", "d=\(signature.domain): \(signature.result.rawValue), \(signature.weakness)"))
+            throw .noValidDKIM(
+                RelayReason("dkim-failed", "d=\(signature.domain): \(signature.result.rawValue), \(signature.weakness)"))
         case (nil, .some(let envelope)):
             throw .spfFailed(RelayReason("spf-failed", "\(envelope.domain): \(envelope.result.rawValue), \(envelope.reason)"))
         case (.some(let signature), .some(let envelope)):
             throw .proofFailed(
-                RelayReason("proof-failed", "d=\(signature.domain): \(signature.weakness); SPF \(envelope.domain): \(envelope.result.rawValue)"))
+                RelayReason(
+                    "proof-failed",
+                    "d=\(signature.domain): \(signature.weakness); SPF \(envelope.domain): \(envelope.result.rawValue)"))
         case (nil, nil):
             throw .proofFailed(RelayReason("proof-failed", "no signature and no envelope domain of a registered source"))
         }
     }
 
-    /// Whether a report may later go to the envelope sender: SPF proved it, or its domain aligns with the signature that proves the author.
+    /// Whether a report may later go to the envelope sender: SPF proved it, or its domain aligns with the signature that proves
+    /// the author.
     package static func isReportable(
-        envelopeSender: AddrSpec, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource], evidence: AuthenticationEvidence
+        envelopeSender: AddrSpec, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource],
+        evidence: AuthenticationEvidence
     ) -> Bool {
         let domain = envelopeSender.asciiDomain
         if evidence.spf.contains(where: { $0.identity == .mailFrom && $0.result == .pass && $0.domain == domain }) { return true }

@@ -77,7 +77,9 @@ struct ForwardRewriting {
                 edits.edits[index] = .remove
             }
         }
-        for index in AuthenticationResults.fieldsClaiming(ids: [engine.settings.authservID], in: header) { edits.edits[index] = .remove }
+        for index in AuthenticationResults.fieldsClaiming(ids: [engine.settings.authservID], in: header) {
+            edits.edits[index] = .remove
+        }
         edits.inserted = inserted(header, evidence: evidence)
         addWitnesses(header, to: &edits)
         return edits
@@ -122,15 +124,15 @@ struct ForwardRewriting {
     /// Address fields in which other users of the relay are left out: what a reply to all answers to.
     private static let answered: FieldNameSet = ["reply-to", "to", "cc"]
 
-    /// Whether an address at a relay domain is neither this account's nor the operator's. Only the team can write to it: a user's reply
-    /// to its reverse address could not be delivered.
+    /// Whether an address at a relay domain is neither this account's nor the operator's. Only the team can write to it: a user's
+    /// reply to its reverse address could not be delivered.
     private func isAnotherUsers(_ address: AddrSpec) -> Bool {
         engine.settings.isRelayDomain(address.domain) && !isRelayAddress(address)
             && engine.settings.operatorMailbox(address.localPart.lowercased()) == nil
     }
 
-    /// How many other users To and Cc name. One may be there by several addresses, and so may this one; what is no one's address, and what
-    /// is behind as many as a transaction may name, counts for itself.
+    /// How many other users To and Cc name. One may be there by several addresses, and so may this one; what is no one's address,
+    /// and what is behind as many as a transaction may name, counts for itself.
     private func others(in header: HeaderSection) throws(Refusal) -> Int {
         var accounts: Set<AccountNumber> = []
         var addresses: Set<String> = []
@@ -164,8 +166,8 @@ struct ForwardRewriting {
         }
     }
 
-    /// Tells of those who were left out, as a comment behind the addresses: no program takes one for a recipient, as some do with an
-    /// empty group, and some show it as the name of the address before it.
+    /// Tells of those who were left out, as a comment behind the addresses: no program takes one for a recipient, as some do with
+    /// an empty group, and some show it as the name of the address before it.
     private static func note(others: Int) -> [UInt8] {
         others == 0 ? [] : Array("\r\n (you and \(others) other user\(others == 1 ? "" : "s") of this relay)".utf8)
     }
@@ -211,8 +213,8 @@ struct ForwardRewriting {
         return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength) + Self.note(others: others))
     }
 
-    /// Whether a defect leaves no doubt where the addresses of a list are, so that they alone need to be replaced. A route does not:
-    /// it would stay in front of the new address; nor do spaces in an address: the relay address would keep them.
+    /// Whether a defect leaves no doubt where the addresses of a list are, so that they alone need to be replaced. A route does
+    /// not: it would stay in front of the new address; nor do spaces in an address: the relay address would keep them.
     private static func leavesAddressesClear(_ defect: AddressDefect) -> Bool {
         switch defect {
         case .obsoleteRoute, .obsoleteDomain, .obsoleteLocalPart: false
@@ -240,7 +242,8 @@ struct ForwardRewriting {
 
     // MARK: Mailing lists
 
-    /// Rewrites the `mailto:` URIs between angle brackets; anything outside brackets is not a URI (RFC 2369 section 2) and is dropped.
+    /// Rewrites the `mailto:` URIs between angle brackets; anything outside brackets is not a URI (RFC 2369 section 2) and is
+    /// dropped.
     private mutating func rewriteList(_ field: HeaderField) -> HeaderEdits.Edit {
         let value = field.unfoldedBytes
         var uris: [[UInt8]] = []

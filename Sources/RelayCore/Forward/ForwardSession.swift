@@ -16,7 +16,8 @@ final class ForwardSession {
     private(set) var isEnvelopeProof = false
     /// The evidence, where it does not prove the author as the team's.
     private(set) var unadmitted: AuthenticationEvidence?
-    /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and no one had to ask.
+    /// Every registered source that covers the author, of whatever team; nil where one of the recipient's team does, and no one
+    /// had to ask.
     private let covering: [RegisteredSource]?
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
@@ -56,9 +57,13 @@ final class ForwardSession {
     }
 
     /// The inboxes of all successors are those of the same user.
-    private static func mentions(_ engine: RelayEngine, _ account: RelayAccount, _ header: HeaderSection) throws(Refusal) -> ForwardMentions? {
+    private static func mentions(
+        _ engine: RelayEngine, _ account: RelayAccount, _ header: HeaderSection
+    ) throws(Refusal) -> ForwardMentions? {
         do {
-            guard account.isActive || !account.successors.isEmpty, let whole = try engine.directory.account(account.number) else { return nil }
+            guard account.isActive || !account.successors.isEmpty, let whole = try engine.directory.account(account.number) else {
+                return nil
+            }
             return ForwardMentions(engine: engine, account: whole, header: header)
         } catch {
             throw .storeTrouble(error.detail)
@@ -86,9 +91,12 @@ final class ForwardSession {
     func finish(paths: [String]) throws(Refusal) -> RelayDecision {
         let evidence = authentication.finish()
         let proving = evidence.proving(client)
-        let admitting = ([account] + account.successors).compactMap { candidate -> (RelayAccount, [RegisteredSource], SenderProof)? in
+        let admitting = ([account] + account.successors).compactMap {
+            candidate -> (RelayAccount, [RegisteredSource], SenderProof)? in
             let own = candidate.sources.filter { $0.covers(author) }
-            guard !own.isEmpty, let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving) else { return nil }
+            guard !own.isEmpty, let proof = try? ForwardProof.prove(author: author, sources: own, evidence: proving) else {
+                return nil
+            }
             return (candidate, own, proof)
         }
         guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
@@ -101,7 +109,9 @@ final class ForwardSession {
         }
         // From here on the sender is proved, and may be told.
         account = admitted
-        isEnvelopeProof = evidence.ofEnvelope(client).map { (try? ForwardProof.prove(author: author, sources: own, evidence: $0)) != nil } ?? false
+        isEnvelopeProof =
+            evidence.ofEnvelope(client).map { (try? ForwardProof.prove(author: author, sources: own, evidence: $0)) != nil }
+            ?? false
         guard account.isActive else { throw .retired }
         guard account.isForwardingOn else { throw .forwardingOff }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
@@ -122,7 +132,9 @@ final class ForwardSession {
         let edits = try rewriting.rewrite(header, evidence: evidence).edits
         let newBody = try rewriteBody(&rewriting, inbox: inbox.address)
         let returnPath = ForwardEnvelope.returnPath(engine: engine, account: account, client: client, sender: sender, day: day)
-        let toStore = Array(rewriting.toStore.values) + (returnPath.token.flatMap { StoredAddress($0, expiryDay: day + engine.settings.returnPathDays) }.map { [$0] } ?? [])
+        let toStore =
+            Array(rewriting.toStore.values)
+            + (returnPath.token.flatMap { StoredAddress($0, expiryDay: day + engine.settings.returnPathDays) }.map { [$0] } ?? [])
         var signed = edits
         if let signing = newBody.pieces.map(resigned) ?? signing {
             signed.inserted =
@@ -163,7 +175,9 @@ final class ForwardSession {
     /// What the log says of the body.
     private static func reasons(_ body: ForwardRewriting.Body) -> [RelayReason] {
         (body.pieces == nil ? [] : [RelayReason("body-rewritten")])
-            + (body.linksLeft == 0 ? [] : [RelayReason(RelayReason.linksLeft, "\(body.linksLeft) links, or texts with links, could not be rewritten")])
+            + (body.linksLeft == 0
+                ? []
+                : [RelayReason(RelayReason.linksLeft, "\(body.linksLeft) links, or texts with links, could not be rewritten")])
     }
 
     /// A signing session that has seen this body instead of the one that came.
@@ -186,8 +200,8 @@ extension ForwardSession {
         return isStored
     }
 
-    /// Counts the addresses of others that the text of this message shows. Where there are too many of them, the message gives its place of
-    /// the daily limit back. Told alike whether one of them is the user's or none is.
+    /// Counts the addresses of others that the text of this message shows. Where there are too many of them, the message gives
+    /// its place of the daily limit back. Told alike whether one of them is the user's or none is.
     private func reserve(textAddresses count: Int, day: UInt64) throws(Refusal) {
         // What a few in each message come to, the daily limit of messages bounds.
         guard count > RelayLimits.fewTextAddresses else { return }
@@ -224,7 +238,8 @@ extension ForwardSession {
 enum ForwardEnvelope {
     /// The envelope sender where a report may go to it later.
     static func reportableSender(
-        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource], evidence: AuthenticationEvidence,
+        client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource],
+        evidence: AuthenticationEvidence,
         isDeliverable: (AddrSpec) -> Bool
     ) -> AddrSpec? {
         guard let sender = AddrSpec(envelope: client.mailFrom), isDeliverable(sender),

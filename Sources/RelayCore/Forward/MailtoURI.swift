@@ -22,8 +22,8 @@ struct MailtoURI {
         }
     }
 
-    /// The URI with every recipient replaced. Blind copies are dropped, and so is every header field but those named here that holds
-    /// something like an address (RFC 6068 section 4: a program need not, and should not, take arbitrary fields).
+    /// The URI with every recipient replaced. Blind copies are dropped, and so is every header field but those named here that
+    /// holds something like an address (RFC 6068 section 4: a program need not, and should not, take arbitrary fields).
     ///
     /// - Parameter keepsEquals: leaves `=` in an address as it is: calendar programs compare what they read, decoded or not.
     func mapping(keepsEquals: Bool = false, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
@@ -82,7 +82,9 @@ struct MailtoURI {
     /// Encodes what RFC 6068 section 2 wants encoded in an address: everything but letters, digits and a few marks.
     static func percentEncoded(_ text: [UInt8], _ keepsEquals: Bool = false) -> [UInt8] {
         text.flatMap { octet -> [UInt8] in
-            if octet.isASCIILetter || octet.isASCIIDigit || "-._~@!$'*+".utf8.contains(octet) || (keepsEquals && octet == UInt8(ascii: "=")) {
+            if octet.isASCIILetter || octet.isASCIIDigit || "-._~@!$'*+".utf8.contains(octet)
+                || (keepsEquals && octet == UInt8(ascii: "="))
+            {
                 return [octet]
             }
             return Hex.escape(octet, mark: "%")

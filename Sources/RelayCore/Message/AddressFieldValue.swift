@@ -6,8 +6,8 @@ enum AddressFieldValue {
     /// Column at which the next address goes to a line of its own (RFC 5322 section 2.1.1 asks for lines of 78).
     private static let column = 78
 
-    /// Octets of a display name as it is written; a longer one goes into encoded words, which can be folded between. Far enough below
-    /// the 998 of a line for the address to follow.
+    /// Octets of a display name as it is written; a longer one goes into encoded words, which can be folded between. Far enough
+    /// below the 998 of a line for the address to follow.
     private static let longestName = 800
 
     /// Everything after the colon: addresses separated by commas, one space before the first.
@@ -51,7 +51,8 @@ enum AddressFieldValue {
         return phrase.count <= longestName ? phrase : Array(EncodedWord.encode(name ?? "").utf8)
     }
 
-    /// A line break before each encoded word that follows another, where the text is long; no reader shows the white space between.
+    /// A line break before each encoded word that follows another, where the text is long; no reader shows the white space
+    /// between.
     private static func foldedBetweenEncodedWords(_ text: [UInt8]) -> [UInt8] {
         guard text.count > longestName else { return text }
         var out: [UInt8] = []

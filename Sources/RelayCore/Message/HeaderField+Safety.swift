@@ -3,9 +3,9 @@
 import InternetMessage
 
 extension HeaderField {
-    /// Whether the field has a name of printable ASCII (RFC 5322 section 2.2), and no NUL, bare CR, bare LF or line break outside a
-    /// fold. libmilter hands values on as C strings, so that anything behind a NUL would pass unseen; a name that begins with white
-    /// space would be part of the field above.
+    /// Whether the field has a name of printable ASCII (RFC 5322 section 2.2), and no NUL, bare CR, bare LF or line break outside
+    /// a fold. libmilter hands values on as C strings, so that anything behind a NUL would pass unseen; a name that begins with
+    /// white space would be part of the field above.
     var isSafe: Bool {
         nameLength > 0 && bytes[..<nameLength].allSatisfy { (0x21...0x7E).contains($0) }
             && controls.isDisjoint(with: .ambiguous)
@@ -26,7 +26,9 @@ extension HeaderField {
             } else {
                 length += 1
                 // The CR of a line's end is none of its octets.
-                if length > longestLine, octet != 0x0D || length > longestLine + 1 || index + 1 < text.count && text[index + 1] != 0x0A {
+                if length > longestLine,
+                    octet != 0x0D || length > longestLine + 1 || index + 1 < text.count && text[index + 1] != 0x0A
+                {
                     return false
                 }
             }

@@ -11,7 +11,8 @@ package enum MessageDate {
         let (day, time) = floorDivide(seconds, 86_400)
         let date = CivilDate(daysSince1970: day)
         let weekday = days[Int(floorDivide(day, 7).remainder)]
-        return "\(weekday), \(date.day) \(months[Int(date.month) - 1]) \(date.year) \(pad(time / 3600)):\(pad(time / 60 % 60)):\(pad(time % 60)) +0000"
+        return
+            "\(weekday), \(date.day) \(months[Int(date.month) - 1]) \(date.year) \(pad(time / 3600)):\(pad(time / 60 % 60)):\(pad(time % 60)) +0000"
     }
 
     private static func pad(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }

@@ -58,8 +58,8 @@ package struct MessageIDs: Sendable {
         return try? AESSIV.open(sealed, key: key, associatedData: [Self.label(account)])
     }
 
-    /// Whether this is an id under which the team sees one of this account's user, reversible or not. An answer carries it back as
-    /// it is: hidden again it would be an id that the team never saw. That of another account is hidden, so that it
+    /// Whether this is an id under which the team sees one of this account's user, reversible or not. An answer carries it back
+    /// as it is: hidden again it would be an id that the team never saw. That of another account is hidden, so that it
     /// cannot tell one team of another's.
     package func isHidden(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> Bool {
         if reveal(id, account: account, isRelayDomain: isRelayDomain) != nil { return true }
@@ -96,7 +96,9 @@ package struct MessageIDs: Sendable {
         }
     }
 
-    private func parts(of id: [UInt8], isRelayDomain: (String) -> Bool) -> (
+    private func parts(
+        of id: [UInt8], isRelayDomain: (String) -> Bool
+    ) -> (
         tag: UInt8, text: ArraySlice<UInt8>, key: TokenKeys.KeyID
     )? {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")), at > 2, keys.key(id[0]) != nil,

@@ -4,9 +4,9 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// `X-Postern-Witness: <key id><MAC of Message-ID><MAC of Subject>`, put on every forward, whatever it says. A report that returns the
-/// header section carries it back. Only what it confirms is told to the team, and unchanged: a rewriting that depended on the inbox
-/// would tell a team which of its guesses was right.
+/// `X-Postern-Witness: <key id><MAC of Message-ID><MAC of Subject>`, put on every forward, whatever it says. A report that
+/// returns the header section carries it back. Only what it confirms is told to the team, and unchanged: a rewriting that
+/// depended on the inbox would tell a team which of its guesses was right.
 package struct OriginalWitness: Sendable {
     package static let fieldName = "X-Postern-Witness"
     /// 16 characters are 80 bits.
@@ -20,7 +20,8 @@ package struct OriginalWitness: Sendable {
     package func field(for header: HeaderSection, account: AccountNumber) -> HeaderField {
         let id = header.first("Message-ID")?.unfoldedValue ?? ""
         let subject = header.first("Subject")?.decodedValue ?? ""
-        let value = [keys.activeID] + mac(.messageID, id, account, keys.activeKey) + mac(.subject, subject, account, keys.activeKey)
+        let value =
+            [keys.activeID] + mac(.messageID, id, account, keys.activeKey) + mac(.subject, subject, account, keys.activeKey)
         return HeaderField(Self.fieldName, String(decoding: value, as: UTF8.self))
     }
 
@@ -35,7 +36,8 @@ package struct OriginalWitness: Sendable {
     ///   - value: unfolded; a Subject decoded. White space does not count, as servers fold again.
     ///   - witness: the value of the returned witness; nil where there was none.
     package func confirms(_ part: Part, _ value: String, by witness: String?, account: AccountNumber) -> Bool {
-        guard let witness = witness.map({ Array($0.utf8) }), witness.count == 1 + 2 * Self.macDigits, let key = keys.key(witness[0])
+        guard let witness = witness.map({ Array($0.utf8) }), witness.count == 1 + 2 * Self.macDigits,
+            let key = keys.key(witness[0])
         else { return false }
         let codes = witness.dropFirst()
         let code = part == .messageID ? codes.prefix(Self.macDigits) : codes.suffix(Self.macDigits)
@@ -44,7 +46,8 @@ package struct OriginalWitness: Sendable {
 
     private func mac(_ part: Part, _ value: String, _ account: AccountNumber, _ key: HMACSHA256) -> [UInt8] {
         let text = value.utf8.filter { !($0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A) }
-        let code = key.authenticationCode(for: Array("postern original \(part.rawValue) 1\naccount \(account.rawValue)\n".utf8) + text)
+        let code = key.authenticationCode(
+            for: Array("postern original \(part.rawValue) 1\naccount \(account.rawValue)\n".utf8) + text)
         return Array(Base32.encode(code).prefix(Self.macDigits))
     }
 }

@@ -2,8 +2,8 @@
 
 import InternetMessage
 
-/// The ids of one header section on their way to a team. What the team made goes back as it is, recognized by its domain or by a witness;
-/// every other id is hidden. Neither depends on what is in the id: a team could write guesses of the inbox into its own.
+/// The ids of one header section on their way to a team. What the team made goes back as it is, recognized by its domain or by a
+/// witness; every other id is hidden. Neither depends on what is in the id: a team could write guesses of the inbox into its own.
 struct OutwardIDs {
     /// Fields that name other messages.
     static let threadFields = ["In-Reply-To", "References"]
@@ -41,7 +41,8 @@ struct OutwardIDs {
         let domain = String(decoding: id[(at + 1)...], as: UTF8.self)
         if ids.isHidden(id, account: account.number, isRelayDomain: isRelayDomain) { return true }
         let isMade =
-            account.sources.contains { $0.ownsIdentifier(at: domain) } || ids.isWitnessed(id, by: witnesses, account: account.number)
+            account.sources.contains { $0.ownsIdentifier(at: domain) }
+            || ids.isWitnessed(id, by: witnesses, account: account.number)
         return isMade && !holdsToken(id)
     }
 }

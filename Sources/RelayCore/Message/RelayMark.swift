@@ -43,9 +43,12 @@ package struct RelayMark: Sendable {
                 hops += 1
             } else if field.isNamed(Self.fieldName) {
                 let words = field.rawValue.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
-                guard words.count == 2, let count = Int(String(decoding: words[0], as: UTF8.self)), (0...10_000).contains(count) else { continue }
+                guard words.count == 2, let count = Int(String(decoding: words[0], as: UTF8.self)), (0...10_000).contains(count)
+                else { continue }
                 let tag = Array(words[1])
-                if let id = tag.first, let key = keys.key(id), constantTimeEqual(Self.mac("\(count)", key: key), Array(tag.dropFirst())) {
+                if let id = tag.first, let key = keys.key(id),
+                    constantTimeEqual(Self.mac("\(count)", key: key), Array(tag.dropFirst()))
+                {
                     return .ours
                 }
                 hops += count

@@ -1,5 +1,5 @@
-// What a team writes of a user's addresses in a forward: found with the scanner that replies are rewritten by, and remembered by signs.
-// Beside that, how many addresses of others it writes.
+// What a team writes of a user's addresses in a forward: found with the scanner that replies are rewritten by, and remembered by
+// signs. Beside that, how many addresses of others it writes.
 
 import InternetMessage
 
@@ -66,11 +66,14 @@ final class ForwardMentions {
         }
     }
 
-    /// Whether it is worth while to decode a field, and to take its addresses apart: what is quoted, escaped or encoded may read otherwise
-    /// than it is there.
+    /// Whether it is worth while to decode a field, and to take its addresses apart: what is quoted, escaped or encoded may read
+    /// otherwise than it is there.
     private func mayMention(_ field: HeaderField) -> Bool {
         let raw = field.rawValue
-        return raw.contains { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: "\\") || $0 == UInt8(ascii: "=") || $0 >= 0x80 }
+        return raw.contains {
+            $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: "\\") || $0 == UInt8(ascii: "=")
+                || $0 >= 0x80
+        }
             || filter.mayMention(Array(raw), isMarkup: false)
     }
 
@@ -92,11 +95,14 @@ final class ForwardMentions {
         TextCoding.look(at: utf8, part: stretch.part, unless: filter, with: madeText())
     }
 
-    /// The octets of a stretch behind the mark that its part began with, if it did (RFC 2781 section 3.2): by it alone its order is known.
+    /// The octets of a stretch behind the mark that its part began with, if it did (RFC 2781 section 3.2): by it alone its order
+    /// is known.
     private func withByteOrder(_ stretch: TextStretch) -> [UInt8] {
         if stretch.start == 0 {
             let mark = stretch.octets.prefix(2)
-            byteOrder = (stretch.ordinal, mark.elementsEqual([0xFF, 0xFE]) || mark.elementsEqual([0xFE, 0xFF]) ? Array(mark) : [])
+            byteOrder = (
+                stretch.ordinal, mark.elementsEqual([0xFF, 0xFE]) || mark.elementsEqual([0xFE, 0xFF]) ? Array(mark) : []
+            )
             return stretch.octets
         }
         return byteOrder.ordinal == stretch.ordinal && !byteOrder.mark.isEmpty ? byteOrder.mark + stretch.octets : stretch.octets
@@ -111,7 +117,8 @@ final class ForwardMentions {
         guard part.depth > 0 else { return }
         let values = part.contentType.parameters.list + (part.disposition?.parameters.list ?? [])
         for value in values { look(atWhole: value.value, syntax: .fileName) }
-        for field in part.header.fields where field.isNamed("Subject") || field.isNamed("Content-ID") || field.isNamed("Content-Description") {
+        for field in part.header.fields
+        where field.isNamed("Subject") || field.isNamed("Content-ID") || field.isNamed("Content-Description") {
             look(atWhole: field.decodedValue)
         }
     }
@@ -123,8 +130,9 @@ final class MentionCollector: MentionJudge {
     /// Whether the text at hand is the whole one.
     var isWholeText = true
 
-    /// Signs of one message. Each mention has four at most, so that some thousand mentions are known by their place. Those beyond are known
-    /// by their local part alone, wherever a quotation is recognized by its form: a right guess must stay there as a wrong one does.
+    /// Signs of one message. Each mention has four at most, so that some thousand mentions are known by their place. Those beyond
+    /// are known by their local part alone, wherever a quotation is recognized by its form: a right guess must stay there as a
+    /// wrong one does.
     static let maximumSigns = 5_000
     /// Local parts known so; a user has a few.
     static let maximumMany = 1_000
@@ -134,7 +142,9 @@ final class MentionCollector: MentionJudge {
         let mentions = edits.compactMap(\.mention)
         guard !mentions.isEmpty else { return [] }
         guard signs.count < Self.maximumSigns else {
-            for edit in edits where edit.mention != nil && many.count < Self.maximumMany { many.insert(MentionSigns.many(edit.local)) }
+            for edit in edits where edit.mention != nil && many.count < Self.maximumMany {
+                many.insert(MentionSigns.many(edit.local))
+            }
             return []
         }
         text.withUnsafeBufferPointer { text in
@@ -147,7 +157,9 @@ final class MentionCollector: MentionJudge {
                 let places = reader.places(mention, isWholeText: isWholeText)
                 signs.formUnion([places.before, places.behind, places.short].compactMap { $0 })
             }
-            if place == .whole, let first = mentions.map(\.lowerBound).min() { signs.formUnion(reader.whole(before: first, isAutomatic: false)) }
+            if place == .whole, let first = mentions.map(\.lowerBound).min() {
+                signs.formUnion(reader.whole(before: first, isAutomatic: false))
+            }
         }
         // The base64 around it would be rewritten for nothing.
         return []

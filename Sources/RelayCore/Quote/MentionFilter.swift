@@ -1,11 +1,12 @@
-// Tells quickly of most texts that no address of the user is in them, in whatever form: only the others are worth the tables and the
-// readings of the rewriting.
+// Tells quickly of most texts that no address of the user is in them, in whatever form: only the others are worth the tables and
+// the readings of the rewriting.
 
 import InternetMessage
 
-/// What a text has to hold that mentions an inbox: a local part that is hidden by itself, or a local part and a domain, each in some
-/// reading. Looked for by some of their octets, in one pass over a text; marks that may stand for something else are read as the rewriting
-/// reads them (`DecodedWindow`). Never says no where `TextRewriter` finds a mention; a yes means that it is worth a look.
+/// What a text has to hold that mentions an inbox: a local part that is hidden by itself, or a local part and a domain, each in
+/// some reading. Looked for by some of their octets, in one pass over a text; marks that may stand for something else are read as
+/// the rewriting reads them (`DecodedWindow`). Never says no where `TextRewriter` finds a mention; a yes means that it is worth a
+/// look.
 ///
 /// Not thread-safe: one for each message.
 final class MentionFilter {
@@ -54,7 +55,8 @@ final class MentionFilter {
 
     /// - Parameters:
     ///   - inboxes: all of the user.
-    ///   - otherWords: what else the rewriting looks for, that is relay domains and anchors of tokens; asked for where base64 is met.
+    ///   - otherWords: what else the rewriting looks for, that is relay domains and anchors of tokens; asked for where base64 is
+    ///     met.
     init(inboxes: [AddrSpec], providers: ProviderRules, otherWords: @escaping () -> [[UInt8]]) {
         self.otherWords = otherWords
         guard inboxes.count <= Self.maximumInboxes else {
@@ -71,7 +73,11 @@ final class MentionFilter {
             }
             for local in locals where LocalPartGuard(local) != .none { add(local, .mention) }
             // With dots anywhere in it, it has no octets that stand together.
-            if providers.ignoresDots(canonical.domain) { everywhere.insert(.local) } else { add(NameIndex.octets(canonical.localPart), .local) }
+            if providers.ignoresDots(canonical.domain) {
+                everywhere.insert(.local)
+            } else {
+                add(NameIndex.octets(canonical.localPart), .local)
+            }
             for domain in domains {
                 add(domain, .domain)
                 minimum = min(minimum, NameIndex.octets(canonical.localPart).count + domain.count)
@@ -95,7 +101,9 @@ final class MentionFilter {
     }
 
     @inline(__always)
-    private static func hash(_ value: UInt64) -> Int { Int(truncatingIfNeeded: (UInt32(truncatingIfNeeded: value) &* 0x9E37_79B1) >> 20) }
+    private static func hash(_ value: UInt64) -> Int {
+        Int(truncatingIfNeeded: (UInt32(truncatingIfNeeded: value) &* 0x9E37_79B1) >> 20)
+    }
 
     /// Whether a text may mention an inbox.
     /// - Parameter text: in UTF-8 or another superset of ASCII.
@@ -116,7 +124,9 @@ final class MentionFilter {
                 isFound = mayMention(content, isMarkup: false, depth: depth + 1)
             }
             return false
-        } rewrite: { _, _ in nil }
+        } rewrite: { _, _ in
+            nil
+        }
         return isFound
     }
 
@@ -193,10 +203,11 @@ final class MentionFilter {
             return found == .mention
         }
 
-        /// At a mark that one reading decodes: what follows in that reading, until so many units of the text itself have come that none of
-        /// the other counts any more.
+        /// At a mark that one reading decodes: what follows in that reading, until so many units of the text itself have come
+        /// that none of the other counts any more.
         private mutating func readBeside(
-            _ mark: UInt8, _ index: Int, _ last: UInt64, _ classes: UnsafeBufferPointer<UInt8>, _ bits: UnsafeBufferPointer<UInt64>
+            _ mark: UInt8, _ index: Int, _ last: UInt64, _ classes: UnsafeBufferPointer<UInt8>,
+            _ bits: UnsafeBufferPointer<UInt64>
         ) -> Bool {
             switch mark {
             case UInt8(ascii: "%"):
@@ -208,7 +219,9 @@ final class MentionFilter {
             case UInt8(ascii: "="):
                 // An encoded word (RFC 2047) is left to who decodes it.
                 if index + 1 < text.count, text[index + 1] == UInt8(ascii: "?") { return true }
-                guard index >= done.equals, mayDecode(index, isPercent: false) || DecodedWindow.softBreak(text, index, text.count) > 0 else { return false }
+                guard index >= done.equals,
+                    mayDecode(index, isPercent: false) || DecodedWindow.softBreak(text, index, text.count) > 0
+                else { return false }
                 done.equals = read(.equals, mark, index, last, classes, bits)
             default:
                 guard isMarkup, index >= done.tags else { return false }
@@ -219,7 +232,9 @@ final class MentionFilter {
 
         /// Whether two hexadecimal digits at a mark may stand for an octet of a word, or for white space within one.
         private func mayDecode(_ index: Int, isPercent: Bool) -> Bool {
-            guard index + 2 < text.count, let high = text[index + 1].hexValue, let low = text[index + 2].hexValue else { return false }
+            guard index + 2 < text.count, let high = text[index + 1].hexValue, let low = text[index + 2].hexValue else {
+                return false
+            }
             let value = high << 4 | low
             return filter.alphabet[Int(value.asciiLowercased)] || value <= 0x20 || (isPercent && value == UInt8(ascii: "%"))
         }

@@ -24,7 +24,8 @@ struct MentionSign: Hashable, Sendable {
     var ordinal = 0
 }
 
-/// Reads the signs of mentions in one text. Letters and digits of ASCII alone count, as quoting changes breaks, marks, tags and charsets.
+/// Reads the signs of mentions in one text. Letters and digits of ASCII alone count, as quoting changes breaks, marks, tags and
+/// charsets.
 struct MentionSigns {
     /// Letters and digits of a context: so many that a text has them once, and few enough that a quotation has not lost them.
     static let contextLength = 16
@@ -36,7 +37,8 @@ struct MentionSigns {
     private static let formLength = 300
     /// Prefixes such as `Re:` that may be before a subject.
     private static let prefixes = 6
-    /// Letters of the longest prefix. Programs write one word there, `Accepted` or `Doorgestuurd`; only automatic answers write more.
+    /// Letters of the longest prefix. Programs write one word there, `Accepted` or `Doorgestuurd`; only automatic answers write
+    /// more.
     private static let prefixLength = 12
 
     private let text: UnsafeBufferPointer<UInt8>
@@ -53,10 +55,14 @@ struct MentionSigns {
     }
 
     /// The signs that tell of the place; nil where there is too little to tell by.
-    mutating func places(_ mention: Range<Int>, isWholeText: Bool) -> (before: MentionSign?, behind: MentionSign?, short: MentionSign?) {
+    mutating func places(
+        _ mention: Range<Int>, isWholeText: Bool
+    ) -> (before: MentionSign?, behind: MentionSign?, short: MentionSign?) {
         let form = letters(mention.prefix(Self.formLength))
         let (before, behind) = (before(mention.lowerBound), behind(mention.upperBound))
-        func sign(_ kind: MentionSign.Kind, _ context: [UInt8]) -> MentionSign { MentionSign(kind: kind, content: form + [0] + context) }
+        func sign(_ kind: MentionSign.Kind, _ context: [UInt8]) -> MentionSign {
+            MentionSign(kind: kind, content: form + [0] + context)
+        }
         let signs = (
             before: before.count == Self.contextLength ? counted(sign(.before, before)) : nil,
             behind: behind.count == Self.contextLength ? counted(sign(.behind, behind)) : nil
@@ -88,7 +94,9 @@ struct MentionSigns {
     ///   - first: where the first mention in it begins; what is before that may be a prefix.
     ///   - isAutomatic: whether no person wrote the value, so that whatever ends with a colon is a prefix.
     func whole(before first: Int, isAutomatic: Bool) -> [MentionSign] {
-        ([0] + starts(from: 0, before: first, isAutomatic: isAutomatic)).map { MentionSign(kind: .whole, content: letters($0..<text.count)) }
+        ([0] + starts(from: 0, before: first, isAutomatic: isAutomatic)).map {
+            MentionSign(kind: .whole, content: letters($0..<text.count))
+        }
     }
 
     /// The places behind prefixes that follow one another, such as `Re:` and `AW:`.
@@ -116,7 +124,8 @@ struct MentionSigns {
         while let last = rest.last, (0x30...0x39).contains(last) || "[]()^".utf8.contains(last) { rest.removeLast() }
         rest = HeaderField.trim(rest)
         // Letters, each octet of UTF-8 that begins one.
-        return !rest.isEmpty && rest.allSatisfy { $0 >= 0x80 || Self.letter($0) != nil } && rest.count { $0 & 0xC0 != 0x80 } <= Self.prefixLength
+        return !rest.isEmpty && rest.allSatisfy { $0 >= 0x80 || Self.letter($0) != nil }
+            && rest.count { $0 & 0xC0 != 0x80 } <= Self.prefixLength
     }
 
     /// The signs of values that may begin with one of these places and that end before another, as they read.
@@ -166,7 +175,9 @@ struct MentionSigns {
         }
     }
 
-    private func letters(_ range: some Collection<Int>) -> [UInt8] { range.compactMap { $0 < text.count ? Self.letter(text[$0]) : nil } }
+    private func letters(_ range: some Collection<Int>) -> [UInt8] {
+        range.compactMap { $0 < text.count ? Self.letter(text[$0]) : nil }
+    }
 
     /// Where the tag begins that an index is within, or ends; nil where it is in none.
     private func tag(around index: Int) -> Range<Int>? {
@@ -217,7 +228,9 @@ struct MentionSigns {
         }
         if isMarkup, text[at] == UInt8(ascii: "&") {
             var end = at + 1
-            while end < limit, end - at < Self.reference, Self.letter(text[end]) != nil || text[end] == UInt8(ascii: "#") { end += 1 }
+            while end < limit, end - at < Self.reference, Self.letter(text[end]) != nil || text[end] == UInt8(ascii: "#") {
+                end += 1
+            }
             if end < limit, text[end] == UInt8(ascii: ";") { return end + 1 }
         }
         if let letter = Self.letter(text[at]) { take(letter) }
@@ -235,7 +248,9 @@ struct MentionSigns {
 
     private func reference(before end: Int) -> Int? {
         var start = end - 1
-        while start >= 0, end - start < Self.reference, Self.letter(text[start]) != nil || text[start] == UInt8(ascii: "#") { start -= 1 }
+        while start >= 0, end - start < Self.reference, Self.letter(text[start]) != nil || text[start] == UInt8(ascii: "#") {
+            start -= 1
+        }
         return start >= 0 && text[start] == UInt8(ascii: "&") ? start : nil
     }
 }
@@ -244,8 +259,8 @@ struct MentionSigns {
 struct MentionMarks: Sendable {
     /// Octets of a mark; 128 bits.
     private static let length = 16
-    /// For how long a mark is kept, in seconds: 400 days, as an answer may come a year later. After that a quotation is rewritten as
-    /// everything else is.
+    /// For how long a mark is kept, in seconds: 400 days, as an answer may come a year later. After that a quotation is rewritten
+    /// as everything else is.
     static let lifetime: Int64 = 400 * 86_400
 
     let keys: TokenKeys

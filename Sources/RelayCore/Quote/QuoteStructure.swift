@@ -1,4 +1,5 @@
-// Which stretches of a reply's text are quotations, by their form: `>`, blockquote, and what is below an attribution or a header block.
+// Which stretches of a reply's text are quotations, by their form: `>`, blockquote, and what is below an attribution or a header
+// block.
 
 /// Where a piece of text is in a reply.
 enum TextPlace: Sendable {
@@ -14,7 +15,8 @@ enum TextPlace: Sendable {
     case whole
     /// Lines of a calendar or a card: the fields of an invitation come back in the answer to it.
     case contentLines
-    /// Such lines within an attached message of the team's: organizer and attendees are what the relay wrote for the user's calendar.
+    /// Such lines within an attached message of the team's: organizer and attendees are what the relay wrote for the user's
+    /// calendar.
     case quotedContentLines
 }
 
@@ -106,11 +108,14 @@ struct QuoteStructure {
 
     /// Properties in which the user's program writes of the user (RFC 5545).
     private static let ownProperties = [
-        "ATTENDEE", "ORGANIZER", "COMMENT", "CONTACT", "REQUEST-STATUS", "X-WR-CALNAME", "X-WR-CALDESC", "X-OWNER", "X-MS-OLK-SENDER",
+        "ATTENDEE", "ORGANIZER", "COMMENT", "CONTACT", "REQUEST-STATUS", "X-WR-CALNAME", "X-WR-CALDESC", "X-OWNER",
+        "X-MS-OLK-SENDER",
     ].map { Array($0.utf8) }
 
     /// Methods of a calendar that answers the team's, and so repeats it (RFC 5546 section 1.4). Any other is the user's own.
-    private static let answers = ["METHOD:REPLY", "METHOD:COUNTER", "METHOD:DECLINECOUNTER", "METHOD:REFRESH"].map { Array($0.utf8) }
+    private static let answers = ["METHOD:REPLY", "METHOD:COUNTER", "METHOD:DECLINECOUNTER", "METHOD:REFRESH"].map {
+        Array($0.utf8)
+    }
 
     private static func isAnswer(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         var start = 0
@@ -125,7 +130,8 @@ struct QuoteStructure {
         return false
     }
 
-    /// Properties in which a forward has the inbox in place of the relay address. What the team wrote there comes back by its reverse address.
+    /// Properties in which a forward has the inbox in place of the relay address. What the team wrote there comes back by its
+    /// reverse address.
     private static let participants = ["ATTENDEE", "ORGANIZER"].map { Array($0.utf8) }
 
     private mutating func readContentLines(_ text: UnsafeBufferPointer<UInt8>, typed: [[UInt8]]) {
@@ -134,7 +140,9 @@ struct QuoteStructure {
             let end = text[start...].firstIndex(of: 0x0A) ?? text.count
             // A line that begins with a space goes on with the one before.
             if !text[start].isWhiteSpace {
-                let name = text[start..<end].prefix(16).prefix { $0.isASCIILetter || $0 == UInt8(ascii: "-") }.map { $0 & 0xDF | ($0 & 0x40 == 0 ? 0x20 : 0) }
+                let name = text[start..<end].prefix(16).prefix { $0.isASCIILetter || $0 == UInt8(ascii: "-") }.map {
+                    $0 & 0xDF | ($0 & 0x40 == 0 ? 0x20 : 0)
+                }
                 note(typed.contains(name) ? .typed : .quoted, at: start)
             }
             start = end + 1
@@ -161,7 +169,9 @@ struct QuoteStructure {
     /// The name of a tag that begins here, in lower case; empty for a comment.
     private static func tag(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> (name: [UInt8], isClosing: Bool) {
         let isClosing = text.dropFirst().first == UInt8(ascii: "/")
-        let name = text.dropFirst(isClosing ? 2 : 1).prefix { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || (0x31...0x36).contains($0) }
+        let name = text.dropFirst(isClosing ? 2 : 1).prefix {
+            ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A || (0x31...0x36).contains($0)
+        }
         return (name.prefix(12).map(\.asciiLowercased), isClosing)
     }
 
@@ -169,7 +179,10 @@ struct QuoteStructure {
     static func beginsBlock(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool { blocks.contains(tag(text).name) }
 
     private static let blocks: Set<[UInt8]> = Set(
-        ["div", "p", "br", "tr", "td", "th", "table", "li", "ul", "ol", "hr", "h1", "h2", "h3", "h4", "pre", "body", "blockquote", "dt", "dd"].map {
+        [
+            "div", "p", "br", "tr", "td", "th", "table", "li", "ul", "ol", "hr", "h1", "h2", "h3", "h4", "pre", "body",
+            "blockquote", "dt", "dd",
+        ].map {
             Array($0.utf8)
         })
 
@@ -200,7 +213,9 @@ struct QuoteStructure {
         take(line)
     }
 
-    private static func beginsTag(_ octet: UInt8) -> Bool { octet == 0x2F || octet == 0x21 || ((octet | 0x20) >= 0x61 && (octet | 0x20) <= 0x7A) }
+    private static func beginsTag(_ octet: UInt8) -> Bool {
+        octet == 0x2F || octet == 0x21 || ((octet | 0x20) >= 0x61 && (octet | 0x20) <= 0x7A)
+    }
 
     private mutating func take(_ line: Line) {
         let words = line.words
@@ -264,7 +279,10 @@ struct QuoteStructure {
             } else {
                 if digits == 4 { return true }
                 let isTime = (digits == 1 || digits == 2) && (octet == UInt8(ascii: ":") || octet == UInt8(ascii: "."))
-                if isTime, words[(index + 1)...].prefix(2).count == 2, words[(index + 1)...].prefix(2).allSatisfy(\.isASCIIDigit) { return true }
+                if isTime, words[(index + 1)...].prefix(2).count == 2, words[(index + 1)...].prefix(2).allSatisfy(\.isASCIIDigit)
+                {
+                    return true
+                }
                 digits = 0
             }
         }
@@ -273,15 +291,20 @@ struct QuoteStructure {
 
     /// `From: …`, `*Von:* …`, `Envoyé : …`: a word or two and a colon, then a value.
     private static func isField(_ words: ArraySlice<UInt8>) -> Bool {
-        guard let colon = words.prefix(24).firstIndex(where: { $0 == UInt8(ascii: ":") }), colon > words.startIndex else { return false }
-        return words[..<colon].allSatisfy { $0.isASCIILetter || $0 >= 0x80 || $0 == 0x20 || $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "-") }
+        guard let colon = words.prefix(24).firstIndex(where: { $0 == UInt8(ascii: ":") }), colon > words.startIndex else {
+            return false
+        }
+        return words[..<colon].allSatisfy {
+            $0.isASCIILetter || $0 >= 0x80 || $0 == 0x20 || $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "-")
+        }
     }
 
     /// `-----Original Message-----`; above armour stands what the user's program wrote, and below it as well.
     private static func isSeparator(_ words: ArraySlice<UInt8>) -> Bool {
         let dash = UInt8(ascii: "-")
         guard !words.starts(with: "-----BEGIN ".utf8), !words.starts(with: "-----END ".utf8) else { return false }
-        return words.count >= 8 && words.count <= 80 && words.prefix(3).allSatisfy { $0 == dash } && words.suffix(3).allSatisfy { $0 == dash }
+        return words.count >= 8 && words.count <= 80 && words.prefix(3).allSatisfy { $0 == dash }
+            && words.suffix(3).allSatisfy { $0 == dash }
             && words.contains(where: \.isASCIILetter)
     }
 }

@@ -7,8 +7,8 @@ protocol MentionJudge: AnyObject {
     /// The edits without those of mentions that stay.
     /// - Parameter edits: in order and without overlaps.
     func without(_ edits: [TextEdit], in text: [UInt8], syntax: TextSyntax, place: TextPlace) -> [TextEdit]
-    /// What the team wrote, and what may name the inbox, comes back by another way: an id, or a correspondent whom a reverse address
-    /// stands for.
+    /// What the team wrote, and what may name the inbox, comes back by another way: an id, or a correspondent whom a reverse
+    /// address stands for.
     /// - Returns: whether it stays.
     func keepsAnother() -> Bool
 }
@@ -52,8 +52,11 @@ final class TeamText: MentionJudge {
         // What else is replaced in a body are reverse addresses.
         let reverse = edits.filter { $0.mention == nil }.map(\.range.lowerBound)
         let many = Dictionary(
-            edits.compactMap { edit in edit.mention.map { ($0, MentionSigns.many(edit.local)) } }, uniquingKeysWith: { first, _ in first })
-        let staying = text.withUnsafeBufferPointer { self.staying(mentions, many, before: reverse, in: $0, syntax: syntax, place: place) }
+            edits.compactMap { edit in edit.mention.map { ($0, MentionSigns.many(edit.local)) } },
+            uniquingKeysWith: { first, _ in first })
+        let staying = text.withUnsafeBufferPointer {
+            self.staying(mentions, many, before: reverse, in: $0, syntax: syntax, place: place)
+        }
         guard !staying.isEmpty else { return edits }
         kept += staying.count
         return edits.filter { edit in edit.mention.map { !staying.contains($0) } ?? true }
@@ -66,12 +69,14 @@ final class TeamText: MentionJudge {
     private static let authorReach = 2_000
 
     private func staying(
-        _ mentions: [Range<Int>], _ many: [Range<Int>: MentionSign], before reverse: [Int], in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace
+        _ mentions: [Range<Int>], _ many: [Range<Int>: MentionSign], before reverse: [Int], in text: UnsafeBufferPointer<UInt8>,
+        syntax: TextSyntax, place: TextPlace
     ) -> Set<Range<Int>> {
         var signs = MentionSigns(text, isMarkup: syntax == .markup)
         let first = mentions.map(\.lowerBound).min() ?? 0
         if place == .whole {
-            let known = areKnown([signs.whole(before: first, isAutomatic: isAutomatic)] + mentions.map { many[$0].map { [$0] } ?? [] })
+            let known = areKnown(
+                [signs.whole(before: first, isAutomatic: isAutomatic)] + mentions.map { many[$0].map { [$0] } ?? [] })
             return known[0] || known.dropFirst().allSatisfy { $0 } ? Set(mentions) : []
         }
         let structure = place == .quoted || place == .signed ? nil : QuoteStructure(text, syntax: syntax, place: place)
@@ -96,7 +101,10 @@ final class TeamText: MentionJudge {
                 var alone = MentionSigns(text, isMarkup: syntax == .markup)
                 let places = alone.places(mention, isWholeText: false)
                 asked.append(
-                    (mention, signs.names(mention, before: reverse, within: Self.nameReach) + many, [places.before, places.behind].compactMap { $0 }))
+                    (
+                        mention, signs.names(mention, before: reverse, within: Self.nameReach) + many,
+                        [places.before, places.behind].compactMap { $0 }
+                    ))
                 if places.before == nil || places.behind == nil { asked[asked.count - 1].allOf = [] }
             case .below:
                 let places = signs.places(mention, isWholeText: false)

@@ -1,27 +1,32 @@
-// A reply to all goes to the user's own relay address too. What it says there the user wrote, so that it goes nowhere, and is not a failure.
+// A reply to all goes to the user's own relay address too. What it says there the user wrote, so that it goes nowhere, and is not
+// a failure.
 
 import InternetMessage
 import MailAuth
 
 enum OwnAddress {
-    /// The accounts whose reverse addresses To and Cc name: anyone who sends this to a relay address alone may be a server that gives each
-    /// recipient its own transaction. Whether the relay address is of one of them is for a proved author to know.
+    /// The accounts whose reverse addresses To and Cc name: anyone who sends this to a relay address alone may be a server that
+    /// gives each recipient its own transaction. Whether the relay address is of one of them is for a proved author to know.
     static func reverseAccounts(in header: HeaderSection, engine: RelayEngine) -> Set<AccountNumber> {
         var accounts: Set<AccountNumber> = []
         for field in header.all("To") + header.all("Cc") {
-            for mailbox in AddressList.parse(field.rawValue).mailboxes where engine.settings.isRelayDomain(mailbox.addrSpec.domain) {
-                if case .token(let token) = engine.tokens.read(mailbox.addrSpec.localPart), token.purpose.isReverse { accounts.insert(token.account) }
+            for mailbox in AddressList.parse(field.rawValue).mailboxes
+            where engine.settings.isRelayDomain(mailbox.addrSpec.domain) {
+                if case .token(let token) = engine.tokens.read(mailbox.addrSpec.localPart), token.purpose.isReverse {
+                    accounts.insert(token.account)
+                }
             }
         }
         return accounts
     }
 
-    /// Whether the author is proved, as a reply's is, to be a verified inbox of the account's user, and the message is to a reverse address
-    /// of that account too.
-    /// - Throws: only what passes by itself: the proof, or the directory, cannot be asked just now. The proof is asked first, so that it
-    ///   says nothing of whose the addresses are.
+    /// Whether the author is proved, as a reply's is, to be a verified inbox of the account's user, and the message is to a
+    /// reverse address of that account too.
+    /// - Throws: only what passes by itself: the proof, or the directory, cannot be asked just now. The proof is asked first, so
+    ///   that it says nothing of whose the addresses are.
     static func isWrittenByUser(
-        _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity, engine: RelayEngine
+        _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity,
+        engine: RelayEngine
     ) throws(Refusal) -> Bool {
         let author: AddrSpec
         do { author = try Reply.prove(header, evidence: evidence, client: client).author } catch {
@@ -31,7 +36,8 @@ enum OwnAddress {
         let named = reverseAccounts(in: header, engine: engine)
         guard ([account] + account.successors).contains(where: { named.contains($0.number) }) else { return false }
         do {
-            return try engine.directory.account(account.number)?.isVerifiedInbox(author, providers: engine.settings.providers) ?? false
+            return try engine.directory.account(account.number)?.isVerifiedInbox(author, providers: engine.settings.providers)
+                ?? false
         } catch {
             throw .storeTrouble(error.detail)
         }
@@ -44,13 +50,15 @@ enum OwnAddress {
         guard case .success(let author) = AuthorAddress.parse(header: header) else { return false }
         return ([account] + account.successors).contains { account in
             let own = account.sources.filter { $0.covers(author) }
-            return !own.isEmpty && (try? ForwardProof.prove(author: author, sources: own, evidence: evidence.proving(client))) != nil
+            return !own.isEmpty
+                && (try? ForwardProof.prove(author: author, sources: own, evidence: evidence.proving(client))) != nil
         }
     }
 
     /// The answer to the user's own message at the user's own address.
     static var accepted: RelayDecision {
-        RelayDecision(.discard, reasons: [RelayReason("own-address", "the user's own reply to all, at the user's own relay address")])
+        RelayDecision(
+            .discard, reasons: [RelayReason("own-address", "the user's own reply to all, at the user's own relay address")])
     }
 }
 

@@ -21,12 +21,15 @@ enum Reply {
         guard account.isVerifiedInbox(author, providers: providers) else {
             let domain = providers.canonical(author).domain
             if account.inboxes.contains(where: { $0.isVerified && providers.canonical($0.address.revealed).domain == domain }),
-                let report = try serverReport(message, author: author) {
+                let report = try serverReport(message, author: author)
+            {
                 guard isOfOneAccount else { throw .mixedAccounts }
                 guard account.isActive else { throw .retired }
-                return try tell(report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
+                return try tell(
+                    report, of: message, engine: engine, account: account, correspondents: correspondents, paths: paths)
             }
-            throw .replyNotProved(RelayReason("not-the-users-inbox", "the author is proved, but is not a verified inbox of the account's user"))
+            throw .replyNotProved(
+                RelayReason("not-the-users-inbox", "the author is proved, but is not a verified inbox of the account's user"))
         }
         guard isOfOneAccount else { throw .mixedAccounts }
         guard account.isActive else { throw .retired }
@@ -38,11 +41,14 @@ enum Reply {
             isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
         let rewritten: OutgoingMessage
         do {
-            rewritten = try message.body.rewrite(whileWaiting: message.whileWaiting, keeping: { $0.octets(beside: $1) }) { body throws(Refusal) in
+            rewritten = try message.body.rewrite(whileWaiting: message.whileWaiting, keeping: { $0.octets(beside: $1) }) {
+                body throws(Refusal) in
                 try rewriting.rewrite(body: body)
             }
         } catch {
-            if error.reason.code == RelayReason.leakIncident { engine.directory.count(.leakIncident, account: number, day: message.day) }
+            if error.reason.code == RelayReason.leakIncident {
+                engine.directory.count(.leakIncident, account: number, day: message.day)
+            }
             throw error
         }
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
@@ -54,7 +60,8 @@ enum Reply {
             recipients = try firstToday(engine: engine, account: account, correspondents: correspondents, day: message.day)
             guard !recipients.isEmpty else {
                 engine.directory.count(.automaticDropped, account: number, day: message.day)
-                return RelayDecision(.discard, reasons: [RelayReason("automatic-limit", "one automatic message per correspondent and day")])
+                return RelayDecision(
+                    .discard, reasons: [RelayReason("automatic-limit", "one automatic message per correspondent and day")])
             }
         } else {
             try reserve(engine: engine, account: number, day: message.day)
@@ -66,11 +73,13 @@ enum Reply {
             ? "<>"
             : "<\(returnPath(engine: engine, account: number, recipients: recipients, day: message.day))@\(domain)>"
         return try rewritten.decision(
-            replacing: message.header, engine: engine, domain: domain, now: message.now, sender: sender, paths: paths, recipients: recipients,
+            replacing: message.header, engine: engine, domain: domain, now: message.now, sender: sender, paths: paths,
+            recipients: recipients,
             reasons: [RelayReason("replied", "author proved by \(proof.method)")] + rewritten.reasons)
     }
 
-    /// The author and how it is proved. Asked of the best that the evidence can become before a body is held, and of the evidence at its end.
+    /// The author and how it is proved. Asked of the best that the evidence can become before a body is held, and of the evidence
+    /// at its end.
     static func prove(
         _ header: HeaderSection, evidence: AuthenticationEvidence, client: SMTPClientIdentity
     ) throws(Refusal) -> (author: AddrSpec, proof: SenderProof) {
@@ -87,10 +96,12 @@ enum Reply {
     }
 
     /// Local parts under which mail systems write.
-    private static let mailSystems: Set<String> = ["mailer-daemon", "postmaster", "mail-daemon", "maildaemon", "mailerdaemon", "mdaemon", "microsoftexchange"]
+    private static let mailSystems: Set<String> = [
+        "mailer-daemon", "postmaster", "mail-daemon", "maildaemon", "mailerdaemon", "mdaemon", "microsoftexchange",
+    ]
 
-    /// The report on a delivery that the server of one of the user's inboxes has sent to a reverse address: against the rules, to the author
-    /// and not to the return path of what it did not deliver.
+    /// The report on a delivery that the server of one of the user's inboxes has sent to a reverse address: against the rules, to
+    /// the author and not to the return path of what it did not deliver.
     private static func serverReport(_ message: IncomingMessage, author: AddrSpec) throws(Refusal) -> DeliveryReport? {
         guard message.client.mailFrom.isEmpty, mailSystems.contains(author.localPart.lowercased()) else { return nil }
         let report = try message.report()
@@ -99,20 +110,28 @@ enum Reply {
 
     /// A report in the words of this relay to the correspondents, as one at a return path is rebuilt; once for each and day.
     private static func tell(
-        _ report: DeliveryReport, of message: IncomingMessage, engine: RelayEngine, account: RelayAccount, correspondents: [AddrSpec],
+        _ report: DeliveryReport, of message: IncomingMessage, engine: RelayEngine, account: RelayAccount,
+        correspondents: [AddrSpec],
         paths: [String]
     ) throws(Refusal) -> RelayDecision {
         let isSuccess = report.decisive.map { $0.action != .failed && $0.action != .delayed } ?? false
-        let recipients = isSuccess ? [] : try firstToday(engine: engine, account: account, correspondents: correspondents, day: message.day)
+        let recipients =
+            isSuccess ? [] : try firstToday(engine: engine, account: account, correspondents: correspondents, day: message.day)
         guard let first = recipients.first else {
             engine.directory.count(.reportDropped, account: account.number, day: message.day)
-            return RelayDecision(.discard, reasons: [RelayReason("automatic-limit", isSuccess ? "success" : "one automatic message per correspondent and day")])
+            return RelayDecision(
+                .discard,
+                reasons: [
+                    RelayReason("automatic-limit", isSuccess ? "success" : "one automatic message per correspondent and day")
+                ])
         }
         let outgoing = RebuiltReport(engine: engine, account: account, message: message, report: report).forTeam(first)
         engine.directory.count(.reportRelayed, account: account.number, day: message.day)
         return try outgoing.decision(
-            replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>", paths: paths,
-            recipients: recipients, reasons: [RelayReason("report-relayed", report.decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "")])
+            replacing: message.header, engine: engine, domain: account.relayAddress.domain, now: message.now, sender: "<>",
+            paths: paths,
+            recipients: recipients,
+            reasons: [RelayReason("report-relayed", report.decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "")])
     }
 
     private static func reserve(engine: RelayEngine, account: AccountNumber, day: UInt64) throws(Refusal) {
@@ -138,9 +157,12 @@ enum Reply {
         var first: [AddrSpec] = []
         for correspondent in correspondents {
             // The token is a keyed name of (account, correspondent): what is stored says nothing of who wrote to whom.
-            let name = SHA256.hash(Array(engine.tokens.reverse(account: account.number, correspondent: correspondent).localPart.utf8))
+            let name = SHA256.hash(
+                Array(engine.tokens.reverse(account: account.number, correspondent: correspondent).localPart.utf8))
             do {
-                if try engine.directory.reserveAutomatic(account: account.number, correspondent: name, day: day) { first.append(correspondent) }
+                if try engine.directory.reserveAutomatic(account: account.number, correspondent: name, day: day) {
+                    first.append(correspondent)
+                }
             } catch {
                 throw .storeTrouble(error.detail)
             }
@@ -163,7 +185,8 @@ struct OutgoingMessage {
         old.withUnsafeBytes { old in
             (body ?? []).reduce(0) { sum, piece in
                 piece.withUnsafeBytes { piece in
-                    guard let start = piece.baseAddress, let first = old.baseAddress, start >= first, start < first + old.count else {
+                    guard let start = piece.baseAddress, let first = old.baseAddress, start >= first, start < first + old.count
+                    else {
                         return sum + piece.count
                     }
                     return sum
@@ -186,7 +209,8 @@ struct OutgoingMessage {
         return RelayDecision(
             .relay,
             modifications: edits.modifications + (body.map { [.replaceBody($0)] } ?? []) + [.changeSender(sender)]
-                + paths.map { .deleteRecipient($0) } + recipients.map { .addRecipient("<\(engine.settings.delivery($0).wireForm)>") },
+                + paths.map { .deleteRecipient($0) }
+                + recipients.map { .addRecipient("<\(engine.settings.delivery($0).wireForm)>") },
             reasons: reasons)
     }
 }

@@ -9,9 +9,9 @@ package struct ReplyNames {
     package let relayAddress: AddrSpec
     /// Every address of the user that may not reach the team: all inboxes, and those that this message itself carries.
     ///
-    /// Addresses only. A domain, host name or IP address by itself is never looked for in text, whoever's it is: what the user typed
-    /// stays, and a team's guess comes back as it went. Where programs write such names, in trace fields, Content-IDs, boundaries and
-    /// report fields, they go by the name of the field or by `mayTell`, which asks nothing of the inbox either.
+    /// Addresses only. A domain, host name or IP address by itself is never looked for in text, whoever's it is: what the user
+    /// typed stays, and a team's guess comes back as it went. Where programs write such names, in trace fields, Content-IDs,
+    /// boundaries and report fields, they go by the name of the field or by `mayTell`, which asks nothing of the inbox either.
     package let hidden: [InboxAddress]
     /// Under which spellings the same inbox is reached.
     package let providers: ProviderRules
@@ -32,7 +32,8 @@ package struct ReplyNames {
 
     /// - Parameter now: seconds since 1970; nil where nothing of the team's may stay.
     package init(
-        engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String, stored: StoredAddresses,
+        engine: RelayEngine, account: RelayAccount, message header: HeaderSection, envelopeSender: String,
+        stored: StoredAddresses,
         now: Int64? = nil
     ) {
         judge = TeamText(
@@ -73,7 +74,8 @@ package struct ReplyNames {
             || name.hasPrefix("resent-")
     }
 
-    /// Whether a domain is the team's own, at or below one of its sources or above one: to hide it would hide the team from itself.
+    /// Whether a domain is the team's own, at or below one of its sources or above one: to hide it would hide the team from
+    /// itself.
     package func isTeamDomain(_ domain: String) -> Bool {
         Self.lies(domain, in: teamDomains) || teamDomains.contains { DomainName.isEqualOrBelow($0, domain) }
     }
@@ -82,8 +84,9 @@ package struct ReplyNames {
         domains.contains { DomainName.isEqualOrBelow(domain, $0) }
     }
 
-    /// Whether a host name that a program wrote, in a Content-ID or a boundary, may be that of the user's machine or domain. Asked of the
-    /// name alone and never of the inbox: what a team wrote there must come back alike whether it guessed right or wrong.
+    /// Whether a host name that a program wrote, in a Content-ID or a boundary, may be that of the user's machine or domain.
+    /// Asked of the name alone and never of the inbox: what a team wrote there must come back alike whether it guessed right or
+    /// wrong.
     func mayTell(host: some Collection<UInt8>) -> Bool {
         // Outlook writes a time there, `01D9ABCD.12345678`.
         guard !host.isEmpty, !host.allSatisfy({ $0.hexValue != nil || $0 == UInt8(ascii: ".") }) else { return false }

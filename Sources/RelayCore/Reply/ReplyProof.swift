@@ -5,9 +5,9 @@ import MailAuth
 import Support
 
 package enum ReplyProof {
-    /// Proved by DKIM or SPF of a domain that is aligned with the author's. Where a DMARC record was found, aligned means what that
-    /// record says: equal (`adkim=s`, `aspf=s`), else of the same organizational domain. Without a record it means equal to the
-    /// author's domain or a parent of it.
+    /// Proved by DKIM or SPF of a domain that is aligned with the author's. Where a DMARC record was found, aligned means what
+    /// that record says: equal (`adkim=s`, `aspf=s`), else of the same organizational domain. Without a record it means equal to
+    /// the author's domain or a parent of it.
     package static func prove(author: AddrSpec, evidence: AuthenticationEvidence) throws(Refusal) -> SenderProof {
         let domain = author.asciiDomain
         let dmarc = evidence.dmarc
@@ -44,14 +44,18 @@ package enum ReplyProof {
         let envelopes = evidence.spf.filter { canAlign($0.domain, strictSPF) }
         // The finding's own reason may name what was asked for, and an SPF macro may have put the user's local part into that.
         let isUndecided =
-            signatures.contains { $0.result == .temperror && $0.coversWholeBody } || envelopes.contains { $0.result == .temperror }
+            signatures.contains { $0.result == .temperror && $0.coversWholeBody }
+            || envelopes.contains { $0.result == .temperror }
             || (dmarc?.result == .temperror
-                && (signatures.contains(where: \.isProof) || envelopes.contains { $0.result == .pass } || hasPass(evidence, near: domain)))
+                && (signatures.contains(where: \.isProof) || envelopes.contains { $0.result == .pass }
+                    || hasPass(evidence, near: domain)))
         if isUndecided {
             throw .authenticationTrouble("a look-up for the domain of the author of a reply failed")
         }
         throw .replyNotProved(
-            RelayReason("reply-not-proved", "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes"))
+            RelayReason(
+                "reply-not-proved",
+                "\(signatures.count) aligned signatures, \(envelopes.count) aligned envelope domains, none passes"))
     }
 
     /// Whether something passed for a domain that a DMARC record, could it be read, might show to be of the same organization.

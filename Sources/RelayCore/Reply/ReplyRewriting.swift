@@ -20,7 +20,8 @@ struct ReplyRewriting {
     ]
 
     init(
-        engine: RelayEngine, account: RelayAccount, header: HeaderSection, envelopeSender: String, isAutomatic: Bool, now: Int64, hops: Int, stored: StoredAddresses
+        engine: RelayEngine, account: RelayAccount, header: HeaderSection, envelopeSender: String, isAutomatic: Bool, now: Int64,
+        hops: Int, stored: StoredAddresses
     ) {
         self.engine = engine
         self.account = account
@@ -41,11 +42,13 @@ struct ReplyRewriting {
         return other
     }
 
-    /// - Throws: `550 5.7.7` where an address of the user is in a part that cannot be rewritten, or where to look takes too much work;
-    ///   `451` where the directory cannot say what the team wrote.
+    /// - Throws: `550 5.7.7` where an address of the user is in a part that cannot be rewritten, or where to look takes too much
+    ///   work; `451` where the directory cannot say what the team wrote.
     func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage { try rewrite(body: body, budget: budget(body)) }
 
-    private func budget(_ body: [UInt8]) -> WorkBudget { WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count }) }
+    private func budget(_ body: [UInt8]) -> WorkBudget {
+        WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count })
+    }
 
     /// The same with a budget of the caller's.
     func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
@@ -55,15 +58,16 @@ struct ReplyRewriting {
         }
         guard let team = names.judge as? TeamText else { return outgoing }
         if let failure = team.failure { throw .storeTrouble(failure.detail) }
-        // What the team wrote may name the inbox as long as it pleases. The copy that is searched has that taken out too, with a budget of
-        // its own: that it is made may not be told by what it takes.
+        // What the team wrote may name the inbox as long as it pleases. The copy that is searched has that taken out too, with a
+        // budget of its own: that it is made may not be told by what it takes.
         let (searched, known) = team.kept == 0 ? (outgoing, stretches) : try hidingAll.compose(body, self.budget(body))
         // Every id is hidden, or the team's own, in which any guess of its may stand.
-        let header = HeaderSection(searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
+        let header = HeaderSection(
+            searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
         // What the operator chose to deliver all the same is in the body already; the header must be clean even so.
         if let place = LeakCheck(names: names).firstLeak(
-            header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], searched: known, of: body, work: budget)
-        {
+            header: header, body: outgoing.reasons.isEmpty ? searched.bodyForSigning : [], searched: known, of: body, work: budget
+        ) {
             throw .leakIncident(place: place)
         }
         if budget.isSpent, outgoing.reasons.isEmpty { throw .tooMuchWork }
@@ -99,7 +103,8 @@ struct ReplyRewriting {
         return fields
     }
 
-    /// To and Cc with the correspondents in place of their reverse addresses; every address but these and the relay address is dropped.
+    /// To and Cc with the correspondents in place of their reverse addresses; every address but these and the relay address is
+    /// dropped.
     private func addressFields() -> [HeaderField] {
         var fields: [HeaderField] = []
         for name in ["To", "Cc"] {
@@ -114,7 +119,9 @@ struct ReplyRewriting {
                 }
             }
             if !kept.isEmpty {
-                fields.append(HeaderField(name: name, rawValue: AddressFieldValue.write(kept.map { .mailbox($0) }, nameLength: name.utf8.count)))
+                fields.append(
+                    HeaderField(
+                        name: name, rawValue: AddressFieldValue.write(kept.map { .mailbox($0) }, nameLength: name.utf8.count)))
             }
         }
         // A message that was addressed to no one by name, as by Bcc, stays so (RFC 5322 section 3.6.3).

@@ -19,7 +19,9 @@ struct RecipientScope {
             return .operatorMail([target])
         case .relayAddress(let localPart, let domain):
             let account: RelayAccount?
-            do { account = try engine.directory.account(relayAddress: localPart, domain: domain) } catch { throw .storeTrouble(error.detail) }
+            do { account = try engine.directory.account(relayAddress: localPart, domain: domain) } catch {
+                throw .storeTrouble(error.detail)
+            }
             guard let account else { throw .unknownAddress("relay address was never issued") }
             return .forward(account)
         case .reverse(let token): return .reply(token.account, correspondents: [try correspondent(of: token)], beside: [])
@@ -39,7 +41,9 @@ struct RecipientScope {
         guard let address else { throw .replyNotProved(RelayReason("bad-reverse-address", "nothing is stored under it")) }
         // The probe's addresses lead to where Postfix keeps what it cannot deliver: there it is looked for.
         guard token.account != ProbeIdentity.account, engine.settings.isRelayDomain(address.domain) else { return address }
-        guard case .operatorMailbox(let target) = RecipientReading.read("<\(address.wireForm)>", settings: engine.settings, tokens: engine.tokens)
+        guard
+            case .operatorMailbox(let target) = RecipientReading.read(
+                "<\(address.wireForm)>", settings: engine.settings, tokens: engine.tokens)
         else { throw .anotherUsersAddress }
         guard target != nil else { throw .notConfigured("operator_address is not set") }
         return address

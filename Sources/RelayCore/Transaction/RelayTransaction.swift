@@ -20,7 +20,8 @@ package final class RelayTransaction {
     private var forward: ForwardSession?
     private var authentication: (any AuthenticationSession)?
     private var held: HeldBody?
-    /// A message to a relay address that no one registered, and that the address's own user may have written: what it is answered otherwise.
+    /// A message to a relay address that no one registered, and that the address's own user may have written: what it is answered
+    /// otherwise.
     private var unlessOwn: Refusal?
     /// Asked once, where there is a need.
     private lazy var isFannedOut = canFanOut()
@@ -84,10 +85,13 @@ package final class RelayTransaction {
     package func addRecipient(_ path: String) throws(Refusal) {
         if let told = engine.refusedRecipients.reply(to: path, for: client, now: now) { throw .toldBefore(told) }
         let own = try RecipientScope(engine: engine, day: day).scope(of: path)
-        guard let place = recipients.place(
-            for: own, mayMix: { !engine.refusedRecipients.isSeparate(path, for: client, now: now) }, canFanOut: { isFannedOut })
+        guard
+            let place = recipients.place(
+                for: own, mayMix: { !engine.refusedRecipients.isSeparate(path, for: client, now: now) },
+                canFanOut: { isFannedOut })
         else { throw .otherScope }
-        if case .elsewhere = place.scope {} else {
+        if case .elsewhere = place.scope {
+        } else {
             guard recipients.paths.count < engine.settings.limits.recipients else { throw .tooManyRecipients }
         }
         recipients.add(path, at: place)
@@ -153,7 +157,8 @@ package final class RelayTransaction {
             let session = engine.authenticator.begin(client: client, header: header, now: now)
             if let best = session.prepare(), case .reply(_, _, let beside) = scope {
                 do { _ = try Reply.prove(header, evidence: best, client: client) } catch {
-                    guard beside.contains(where: { OwnAddress.isWrittenByTeam(header, of: $0, evidence: best, client: client) }) else { throw error }
+                    guard beside.contains(where: { OwnAddress.isWrittenByTeam(header, of: $0, evidence: best, client: client) })
+                    else { throw error }
                 }
             }
             authentication = session
@@ -169,7 +174,9 @@ package final class RelayTransaction {
     /// Takes the next octets of the body, line ends as CRLF. After a refusal nothing more of the message is needed.
     package func addBody(_ chunk: UnsafeRawBufferPointer) throws(Refusal) {
         messageSize += chunk.count
-        guard messageSize <= engine.settings.limits.messageSize else { throw .messageTooLarge(engine.settings.limits.messageSize) }
+        guard messageSize <= engine.settings.limits.messageSize else {
+            throw .messageTooLarge(engine.settings.limits.messageSize)
+        }
         forward?.update(body: chunk)
         authentication?.update(body: chunk)
         try held?.append(chunk)
@@ -204,7 +211,8 @@ package final class RelayTransaction {
             }
             // The first one may have been a further one when the message came before, and have its copy.
             if try isHandedOver(marks.marks(paths), number) {
-                return RelayDecision(.discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
+                return RelayDecision(
+                    .discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
             }
             let decision = decide(whileWaiting)
             if case .refuse(let refusal) = decision.outcome {
@@ -215,7 +223,8 @@ package final class RelayTransaction {
             hasReserved = decision.outcome == .relay
             // What goes on in place is for the first account alone.
             let others = further.flatMap(\.paths).map { Modification.deleteRecipient($0) }
-            return RelayDecision(decision.outcome, modifications: decision.modifications + others, reasons: decision.reasons, copies: copies)
+            return RelayDecision(
+                decision.outcome, modifications: decision.modifications + others, reasons: decision.reasons, copies: copies)
         } catch {
             return .refuse(.storeTrouble(error.detail))
         }
@@ -282,7 +291,8 @@ package final class RelayTransaction {
         if let forward { forward.giveUp() } else { engine.directory.release(.reply, account: account, day: day) }
     }
 
-    /// For how long a copy that was handed over is remembered: as long as senders go on repeating a message (RFC 5321 section 4.5.4.1).
+    /// For how long a copy that was handed over is remembered: as long as senders go on repeating a message (RFC 5321 section
+    /// 4.5.4.1).
     private static let handedOverSeconds: Int64 = 5 * 86_400
 
     private func decide(_ whileWaiting: @escaping () -> Void) -> RelayDecision {
@@ -300,11 +310,13 @@ package final class RelayTransaction {
                 } catch {
                     var isTeams = false
                     if case .permanent = error {
-                        isTeams = beside.contains { OwnAddress.isWrittenByTeam(header, of: $0, evidence: message.evidence, client: client) }
+                        isTeams = beside.contains {
+                            OwnAddress.isWrittenByTeam(header, of: $0, evidence: message.evidence, client: client)
+                        }
                     }
                     guard isTeams || error.reason.code == Refusal.mixedAccounts.reason.code else { throw error }
-                    // One of them may have it and the other may not, so they come apart: a team's mail to its user and to a reverse address,
-                    // or a user's to a reverse address and to a relay address of someone else.
+                    // One of them may have it and the other may not, so they come apart: a team's mail to its user and to a
+                    // reverse address, or a user's to a reverse address and to a relay address of someone else.
                     engine.refusedRecipients.separate(recipients.paths, from: client, now: now)
                     throw Refusal.fanOutRefused
                 }
@@ -337,14 +349,18 @@ package final class RelayTransaction {
                 (refusal, evidence) = (error, found)
             }
         }
-        guard try OwnAddress.isWrittenByUser(header, of: account, evidence: evidence, client: client, engine: engine) else { throw refusal }
+        guard try OwnAddress.isWrittenByUser(header, of: account, evidence: evidence, client: client, engine: engine) else {
+            throw refusal
+        }
         return OwnAddress.accepted
     }
 
     private func incoming(_ whileWaiting: @escaping () -> Void) throws(Refusal) -> IncomingMessage {
         guard let authentication, let held else { throw .notConfigured("end of data before end of header") }
         let evidence = authentication.finish()
-        if !further.isEmpty, case .success(let author) = AuthorAddress.parse(header: header), let alone = evidence.ofEnvelope(client) {
+        if !further.isEmpty, case .success(let author) = AuthorAddress.parse(header: header),
+            let alone = evidence.ofEnvelope(client)
+        {
             isReplyEnvelopeProof = (try? ReplyProof.prove(author: author, evidence: alone)) != nil
         }
         return IncomingMessage(
@@ -355,7 +371,8 @@ package final class RelayTransaction {
     private func operatorMail(to targets: [AddrSpec]) -> RelayDecision {
         RelayDecision(
             .relay,
-            modifications: [.changeSender("<>")] + paths.map { .deleteRecipient($0) } + targets.map { .addRecipient("<\($0.wireForm)>") },
+            modifications: [.changeSender("<>")] + paths.map { .deleteRecipient($0) }
+                + targets.map { .addRecipient("<\($0.wireForm)>") },
             reasons: [RelayReason("operator-mail")])
     }
 }

@@ -3,9 +3,9 @@
 import Glibc
 import Synchronization
 
-/// Octets that messages whose body is held take, over all sessions. What does not fit is deferred; what is held waits for its turn
-/// to be rewritten, in the order in which it came, so that all of it together stays within the limit. A part of it is a lane for small
-/// messages, so that these need not wait for a large one.
+/// Octets that messages whose body is held take, over all sessions. What does not fit is deferred; what is held waits for its
+/// turn to be rewritten, in the order in which it came, so that all of it together stays within the limit. A part of it is a lane
+/// for small messages, so that these need not wait for a large one.
 package final class ReplyMemory: Sendable {
     package let limit: Int
     /// What forwards may take beside it: a quarter as much.
@@ -77,8 +77,8 @@ package final class ReplyMemory: Sendable {
     private let state: Mutex<State>
     private let interval: Int
 
-    /// - Parameter interval: seconds after which whoever waits is called, so that no one takes the message for lost: far below what Postfix
-    ///   waits for its filter (milter_content_timeout, 300 s).
+    /// - Parameter interval: seconds after which whoever waits is called, so that no one takes the message for lost: far below
+    ///   what Postfix waits for its filter (milter_content_timeout, 300 s).
     package init(limit: Int, interval: Int = 10) {
         self.limit = limit
         forwards = ForwardMemory(limit: limit / 4)
@@ -110,8 +110,8 @@ package final class ReplyMemory: Sendable {
 
     /// Octets of a body that may take the small lane: most replies have fewer.
     static let smallBody = 65_536
-    /// Octets of the small lane, or a sixth of the limit where that is less: two or three small bodies that are rewritten, and two dozen
-    /// that are held. Where the lane is full too, a small body waits, or is deferred, as a large one is.
+    /// Octets of the small lane, or a sixth of the limit where that is less: two or three small bodies that are rewritten, and
+    /// two dozen that are held. Where the lane is full too, a small body waits, or is deferred, as a large one is.
     private static let laneOctets = 8_000_000
 
     private static func usual(_ octets: Int) -> Int { product(octets, usualFactor) }
@@ -140,15 +140,20 @@ package final class ReplyMemory: Sendable {
     ///   - isRewritten: whether there must be room to rewrite it, and it does not go on as it is.
     ///   - before: where it was held so far, and how many octets were taken for it.
     /// - Returns: where it is held now.
-    func take(_ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool, before: (lane: Lane, octets: Int)) -> Lane? {
+    func take(_ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool, before: (lane: Lane, octets: Int)) -> Lane?
+    {
         let (lane, next): (Lane?, [Turn]) = state.withLock { state in
             let rewritten = isRewritten ? size : nil
             if before.lane == .main {
                 if state.main.take(octets - before.octets, for: body, size: rewritten) { return (.main, []) }
-                guard size <= Self.smallBody, before.octets == 0, state.small.take(octets, for: body, size: rewritten) else { return (nil, []) }
+                guard size <= Self.smallBody, before.octets == 0, state.small.take(octets, for: body, size: rewritten) else {
+                    return (nil, [])
+                }
                 return (.small, [])
             }
-            if size <= Self.smallBody { return (state.small.take(octets - before.octets, for: body, size: rewritten) ? .small : nil, []) }
+            if size <= Self.smallBody {
+                return (state.small.take(octets - before.octets, for: body, size: rewritten) ? .small : nil, [])
+            }
             // It has grown out of the lane.
             guard state.main.take(octets, for: body, size: rewritten) else { return (nil, []) }
             state.small.held -= before.octets
@@ -170,8 +175,8 @@ package final class ReplyMemory: Sendable {
 
     // MARK: Rewriting
 
-    /// Waits until a body may be rewritten: as long as even the dearest kind of message fits. A small one that would have to wait for others
-    /// takes the small lane.
+    /// Waits until a body may be rewritten: as long as even the dearest kind of message fits. A small one that would have to wait
+    /// for others takes the small lane.
     /// - Parameter whileWaiting: called again and again until then.
     /// - Returns: where it is rewritten, for `end`.
     func begin(_ octets: Int, whileWaiting: () -> Void) -> Lane {

@@ -8,7 +8,8 @@ enum TransactionScope {
     case elsewhere
     case operatorMail([AddrSpec])
     case forward(RelayAccount)
-    /// - beside: the accounts of relay addresses among the recipients, as a reply to all puts one there; of this account or of any.
+    /// - beside: the accounts of relay addresses among the recipients, as a reply to all puts one there; of this account or of
+    ///   any.
     case reply(AccountNumber, correspondents: [AddrSpec], beside: [RelayAccount])
     case returnPath(AddressToken)
     case answer(AnswerToken)
@@ -18,19 +19,22 @@ enum TransactionScope {
         switch (scope, other) {
         case (.empty, _): return other
         case (.elsewhere, .elsewhere): return scope
-        case (.operatorMail(let targets), .operatorMail(let more)): return .operatorMail(targets + more.filter { !targets.contains($0) })
+        case (.operatorMail(let targets), .operatorMail(let more)):
+            return .operatorMail(targets + more.filter { !targets.contains($0) })
         case (.forward(let account), .forward(let other)): return account.number == other.number ? scope : nil
         case (.reply(let account, let correspondents, let beside), .reply(let other, let more, let alsoBeside)):
             guard account == other else { return nil }
-            return .reply(account, correspondents: correspondents + more.filter { !correspondents.contains($0) }, beside: beside + alsoBeside)
+            return .reply(
+                account, correspondents: correspondents + more.filter { !correspondents.contains($0) },
+                beside: beside + alsoBeside)
         case (.returnPath(let token), .returnPath(let other)): return token == other ? scope : nil
         case (.answer(let token), .answer(let other)): return token == other ? scope : nil
         default: return nil
         }
     }
 
-    /// Reverse addresses and relay addresses in one transaction: what a reply to all is sent to. Of whatever accounts, since whoever is told
-    /// at RCPT that they do not belong together is told whose they are.
+    /// Reverse addresses and relay addresses in one transaction: what a reply to all is sent to. Of whatever accounts, since
+    /// whoever is told at RCPT that they do not belong together is told whose they are.
     static func repliedToAll(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
         switch (scope, other) {
         case (.reply(let number, let correspondents, let beside), .forward(let account)),
@@ -46,7 +50,8 @@ enum TransactionScope {
         return beside.allSatisfy { ([$0] + $0.successors).contains { $0.number == number } }
     }
 
-    /// Whether a copy can carry what does not go together: forwards beside a forward, replies beside a reply, which one proof serves.
+    /// Whether a copy can carry what does not go together: forwards beside a forward, replies beside a reply, which one proof
+    /// serves.
     static func isFannable(_ scope: TransactionScope, _ other: TransactionScope) -> Bool {
         switch (scope, other) {
         case (.forward, .forward), (.reply, .reply): true
@@ -75,10 +80,13 @@ struct RecipientParts {
 
     /// Where a recipient goes, and what is carried there with it; nil where it has to come in its own transaction.
     /// - Parameters:
-    ///   - mayMix: whether what one kind of message does not carry may go together for now; asked where there is a need, as the next.
+    ///   - mayMix: whether what one kind of message does not carry may go together for now; asked where there is a need, as the
+    ///     next.
     ///   - canFanOut: whether copies can be handed over.
     func place(for own: TransactionScope, mayMix: () -> Bool, canFanOut: () -> Bool) -> (index: Int, scope: TransactionScope)? {
-        func places(_ together: (TransactionScope, TransactionScope) -> TransactionScope?) -> [(index: Int, scope: TransactionScope)] {
+        func places(
+            _ together: (TransactionScope, TransactionScope) -> TransactionScope?
+        ) -> [(index: Int, scope: TransactionScope)] {
             all.indices.compactMap { index in together(all[index].scope, own).map { (index, $0) } }
         }
         if let same = places(TransactionScope.merged).first { return same }

@@ -9,10 +9,12 @@ enum ConfirmationReply {
     /// Programs answer too, and a vacation note says nothing about what its owner wants: automatic mail and reports are taken and
     /// change nothing. Proved before it is looked whose inbox it is, as with replies, and refused with the same text.
     static func decide(
-        engine: RelayEngine, client: SMTPClientIdentity, header: HeaderSection, evidence: AuthenticationEvidence, token: AnswerToken
+        engine: RelayEngine, client: SMTPClientIdentity, header: HeaderSection, evidence: AuthenticationEvidence,
+        token: AnswerToken
     ) throws(Refusal) -> RelayDecision {
         guard !client.mailFrom.isEmpty, !AutomaticMail.isAutomatic(header) else {
-            return RelayDecision(.discard, reasons: [RelayReason("automatic-answer", "a program answered a verification message")])
+            return RelayDecision(
+                .discard, reasons: [RelayReason("automatic-answer", "a program answered a verification message")])
         }
         let author: AddrSpec
         switch AuthorAddress.parse(header: header) {

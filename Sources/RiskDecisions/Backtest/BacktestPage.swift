@@ -102,7 +102,8 @@ package struct BacktestPage {
 
     private func legend(_ items: [(kind: String, name: String)]) -> String {
         "<p class=\"legend\">"
-            + items.map { "<span class=\"key\"><span class=\"swatch \($0.kind)\"></span>\(Self.escaped($0.name))</span>" }.joined()
+            + items.map { "<span class=\"key\"><span class=\"swatch \($0.kind)\"></span>\(Self.escaped($0.name))</span>" }
+            .joined()
             + "</p>"
     }
 
@@ -132,7 +133,9 @@ package struct BacktestPage {
     private var gone: String {
         let counts = backtest.flips.noLongerAsked
         guard counts.asked > 0 else { return "" }
-        let kinds = [("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned), ("open", counts.open)]
+        let kinds = [
+            ("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned), ("open", counts.open),
+        ]
         let names = kinds.filter { $0.1 > 0 }.map {
             (kind: $0.0, name: "\($0.0) \(Figures.count($0.1)) (\(Figures.percent($0.1, of: counts.asked)))")
         }

@@ -15,7 +15,8 @@ enum BacktestPlots {
             + parts.joined(separator: "\n") + "\n</svg>"
     }
 
-    private static func text(_ x: Double, _ y: Double, _ text: String, anchor: String = "start", isStrong: Bool = false) -> String {
+    private static func text(_ x: Double, _ y: Double, _ text: String, anchor: String = "start", isStrong: Bool = false) -> String
+    {
         "<text x=\"\(number(x))\" y=\"\(number(y))\" text-anchor=\"\(anchor)\"\(isStrong ? " class=\"strong\"" : "")>\(BacktestPage.escaped(text))</text>"
     }
 
@@ -43,14 +44,17 @@ enum BacktestPlots {
         }
         let (ceiling, step) = scale(rates.map { max($0.before, $0.after) }.max() ?? 0)
         let span = Double(max(1, last.key - first.key))
-        func x(_ time: Int64) -> Double { slices.count == 1 ? (left + right) / 2 : left + Double(time - first.key) / span * (right - left) }
+        func x(_ time: Int64) -> Double {
+            slices.count == 1 ? (left + right) / 2 : left + Double(time - first.key) / span * (right - left)
+        }
         func y(_ rate: Double) -> Double { bottom - min(1, rate / ceiling) * (bottom - top) }
         var parts: [String] = []
         for line in 0...Int((ceiling / step).rounded()) {
             let rate = Double(line) * step
             let kind = line == 0 ? "axis" : "grid"
             parts.append(
-                "<line class=\"\(kind)\" x1=\"\(number(left))\" x2=\"\(number(right))\" y1=\"\(number(y(rate)))\" y2=\"\(number(y(rate)))\"/>")
+                "<line class=\"\(kind)\" x1=\"\(number(left))\" x2=\"\(number(right))\" y1=\"\(number(y(rate)))\" y2=\"\(number(y(rate)))\"/>"
+            )
             let label = step < 0.01 ? String(format: "%.1f %%", rate * 100) : "\(Int((rate * 100).rounded())) %"
             parts.append(text(left - 8, y(rate) + 4, label, anchor: "end"))
         }
@@ -59,7 +63,9 @@ enum BacktestPlots {
             let anchor = position == 0 && slices.count > 1 ? "start" : position == slices.count - 1 ? "end" : "middle"
             parts.append(text(x(slice.key), bottom + 20, day(slice.key, backtest.sliceSeconds), anchor: anchor))
         }
-        for (kind, rate) in [("before", \(time: Int64, before: Double, after: Double, questions: Int).before), ("after", \.after)] {
+        for (kind, rate) in [
+            ("before", \(time: Int64, before: Double, after: Double, questions: Int).before), ("after", \.after),
+        ] {
             let points = rates.map { "\(number(x($0.time))),\(number(y($0[keyPath: rate])))" }.joined(separator: " ")
             parts.append("<polyline class=\"line \(kind)\" points=\"\(points)\"/>")
             if rates.count <= 62 {
@@ -125,9 +131,12 @@ enum BacktestPlots {
                 let length = max(1.5, Double(count) * unit)
                 let start = direction < 0 ? middle - length : middle
                 parts.append(
-                    "<rect class=\"bar \(kind)\" x=\"\(number(start))\" y=\"\(number(y))\" width=\"\(number(length))\" height=\"16\" rx=\"2.5\"/>")
+                    "<rect class=\"bar \(kind)\" x=\"\(number(start))\" y=\"\(number(y))\" width=\"\(number(length))\" height=\"16\" rx=\"2.5\"/>"
+                )
                 parts.append(
-                    text(middle + direction * (length + 7), y + 12, Figures.count(count), anchor: direction < 0 ? "end" : "start", isStrong: true))
+                    text(
+                        middle + direction * (length + 7), y + 12, Figures.count(count), anchor: direction < 0 ? "end" : "start",
+                        isStrong: true))
             }
             y += 25
         }
@@ -140,7 +149,9 @@ enum BacktestPlots {
         let total = Double(max(1, counts.asked))
         var parts: [String] = []
         var x = 0.0
-        let kinds = [("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned), ("open", counts.open)]
+        let kinds = [
+            ("passed", counts.passed), ("failed", counts.failed), ("abandoned", counts.abandoned), ("open", counts.open),
+        ]
         for (kind, count) in kinds where count > 0 {
             let length = Double(count) / total * width
             parts.append(

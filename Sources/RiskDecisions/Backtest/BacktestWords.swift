@@ -28,7 +28,9 @@ package enum Figures {
     }
 
     /// A change in percentage points: `+1.2`.
-    package static func points(_ before: Double, _ after: Double) -> String { String(format: "%+.1f points", (after - before) * 100) }
+    package static func points(_ before: Double, _ after: Double) -> String {
+        String(format: "%+.1f points", (after - before) * 100)
+    }
 }
 
 extension Backtest {
@@ -100,7 +102,8 @@ extension Backtest {
                 row(
                     name,
                     [
-                        Figures.percent(count.askedBefore, of: count.questions), Figures.percent(count.askedAfter, of: count.questions),
+                        Figures.percent(count.askedBefore, of: count.questions),
+                        Figures.percent(count.askedAfter, of: count.questions),
                         Figures.count(count.newlyAsked), Figures.count(count.noLongerAsked), Figures.count(count.questions),
                     ]))
         }

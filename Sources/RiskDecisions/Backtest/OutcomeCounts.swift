@@ -45,7 +45,9 @@ package struct OutcomeCounts: Sendable, Equatable {
             passed += 1
         } else if decision.checks.contains(where: { $0.failedAt != nil }) {
             failed += 1
-        } else if decision.checks.allSatisfy({ $0.failure(now: now) != nil }), now - decision.record.evaluatedAt >= CheckRecord.timeout {
+        } else if decision.checks.allSatisfy({ $0.failure(now: now) != nil }),
+            now - decision.record.evaluatedAt >= CheckRecord.timeout
+        {
             abandoned += 1
         } else {
             open += 1

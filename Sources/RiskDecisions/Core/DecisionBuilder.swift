@@ -40,7 +40,8 @@ package enum DecisionBuilder {
         let rules = policy.policy
         let result = rules.decide(input)
         var outcome = Outcome(policy: rules, result: result)
-        let upgrade = facts.view.upgradeResult(outcome.decision, isNamed: request.isNamed, isBound: request.isBound || request.app.isGone)
+        let upgrade = facts.view.upgradeResult(
+            outcome.decision, isNamed: request.isNamed, isBound: request.isBound || request.app.isGone)
         if upgrade == UpgradeResult.failure { outcome.fail(rules, facts.view.event) }
         func ids(_ set: RuleSet) -> [String] { set.map { rules.rules[$0].id } }
         var errors = ids(result.errors)
@@ -54,7 +55,8 @@ package enum DecisionBuilder {
             id: request.id, teamNumber: request.app.teamNumber, clientID: request.app.clientID,
             grantNumber: facts.history?.grant?.number, appAccountMark: request.appAccountMark,
             claimedEvent: request.claimed.rawValue, event: facts.view.event.rawValue, decision: outcome.decision.rawValue,
-            challenges: outcome.challenges, reasons: outcome.reasons, wireReasons: outcome.wireReasons, asked: ids(result.asked), skips: ids(result.skips),
+            challenges: outcome.challenges, reasons: outcome.reasons, wireReasons: outcome.wireReasons, asked: ids(result.asked),
+            skips: ids(result.skips),
             waived: ids(result.waived), missing: ids(result.missing), errors: errors, shadow: ids(result.shadow),
             overriddenBy: rules.guarantees.indices.contains(overriding) ? rules.guarantees[overriding].condition.text : nil,
             signals: line, policyName: policy.name, policyVersion: policy.version, policyHash: policy.hash,

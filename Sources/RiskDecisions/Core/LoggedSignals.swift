@@ -31,7 +31,9 @@ package struct LoggedSignals {
                 continue
             }
             // Of another type than it is declared with now: missing.
-            if let value = Self.value(member.value, policy.signals[slot].type) { try? policy.set(slot: slot, to: value, in: &input) }
+            if let value = Self.value(member.value, policy.signals[slot].type) {
+                try? policy.set(slot: slot, to: value, in: &input)
+            }
         }
         self.input = input
         self.hashed = hashed

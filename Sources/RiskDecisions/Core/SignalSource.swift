@@ -76,8 +76,8 @@ package struct SignalSource: Sendable {
     /// Every signal that Postern supplies: for a test that none of the format is forgotten.
     package static var supplied: [String] { Kind.allCases.map(\.rawValue) }
 
-    /// Checks what the backend added. Throws `DecisionError.invalid` for what the policy does not declare, another type, or a value
-    /// out of its bounds.
+    /// Checks what the backend added. Throws `DecisionError.invalid` for what the policy does not declare, another type, or a
+    /// value out of its bounds.
     package func context(
         _ values: [(name: String, value: CELValue)]
     ) throws(DecisionError) -> [(slot: Int, name: String, value: CELValue)] {

@@ -103,8 +103,8 @@ package final class ActivePolicies: Sendable {
 
     // MARK: Following
 
-    /// Looks whether the store says otherwise, and follows. What cannot be read or loaded leaves what decides as it is; health and
-    /// log say so. Never throws: a host decides on whatever happens.
+    /// Looks whether the store says otherwise, and follows. What cannot be read or loaded leaves what decides as it is; health
+    /// and log say so. Never throws: a host decides on whatever happens.
     package func refresh(now: Int64) {
         progress.withLock { progress in
             do {
@@ -155,7 +155,8 @@ package final class ActivePolicies: Sendable {
     private func take(_ named: NamedPolicy, _ progress: inout Progress) throws {
         if progress.good[named.name]?.hash == named.hash {
             if progress.refused.removeValue(forKey: named.name) != nil {
-                logger.notice("the active policy is in force again", metadata: ["policy": "\(named.name)", "version": "\(named.version)"])
+                logger.notice(
+                    "the active policy is in force again", metadata: ["policy": "\(named.name)", "version": "\(named.version)"])
             }
             return
         }
@@ -168,7 +169,9 @@ package final class ActivePolicies: Sendable {
             progress.refused[named.name] = nil
             logger.log(
                 level: isFirst ? .info : .notice, "policy in force",
-                metadata: ["policy": "\(loaded.name)", "version": "\(loaded.version)", "hash": "\(StoredPolicy.short(loaded.hash))"])
+                metadata: [
+                    "policy": "\(loaded.name)", "version": "\(loaded.version)", "hash": "\(StoredPolicy.short(loaded.hash))",
+                ])
         } catch let error as PolicyLoadError {
             progress.refused[named.name] = (named.hash, error.message)
             if progress.good[named.name] == nil { progress.good[named.name] = try lastGood(named) }

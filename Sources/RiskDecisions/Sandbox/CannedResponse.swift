@@ -20,7 +20,10 @@ package enum CannedResponse: Sendable, Hashable {
         ("test-email-code", .ask(["email_code"], reason: "TEST"), "asked for email_code"),
         ("test-reauthenticate", .ask(["reauthenticate"], reason: "TEST"), "asked for reauthenticate"),
         ("test-any", .ask(["human_check", "email_code", "reauthenticate"], reason: "TEST"), "asked for any of three challenges"),
-        ("test-account-history", .ask(["email_code"], reason: BuiltInReason.accountHistory), "asked for a check that depends on other teams"),
+        (
+            "test-account-history", .ask(["email_code"], reason: BuiltInReason.accountHistory),
+            "asked for a check that depends on other teams"
+        ),
         ("test-unknown-challenge", .ask(["palm_reading"], reason: "TEST"), "asked for a challenge that no backend knows yet"),
         ("test-degraded", .degraded, "asked for reauthenticate, as while history is unavailable"),
         ("test-unavailable", .unavailable, "no answer: 503 with Retry-After"),

@@ -54,8 +54,8 @@ package final class DecisionService: Sendable {
 
     /// Seconds between two writings of when a grant was seen: `hours_since_seen` counts hours.
     private static let seenResolution: Int64 = 3_600
-    /// Decisions that may wait for the log before a question waits for them: half of what has room, so that a disk that takes some
-    /// seconds to sync is noticed by no one.
+    /// Decisions that may wait for the log before a question waits for them: half of what has room, so that a disk that takes
+    /// some seconds to sync is noticed by no one.
     private static let backlog = DecisionLogBuffer.standardCapacity / 2
     /// How often a question is decided again because its grant changed meanwhile.
     private static let attempts = 3
@@ -175,7 +175,9 @@ package final class DecisionService: Sendable {
             let record = try await compose(asking, facts, isBound: isBound)
             let answer = DecisionResponse.json(record)
             let nonce = nonce(asking, record, answer)
-            guard var decisionWrite = DecisionBuilder.decisionWrite(record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
+            guard
+                var decisionWrite = DecisionBuilder.decisionWrite(
+                    record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
             else {
                 note(record)
                 log.add(record, seen: seen(history, asking.time.seconds))
@@ -205,7 +207,8 @@ package final class DecisionService: Sendable {
         let known = asking.source.readsRates ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
         let read = try await store.history.read(
             HistoryRequest(
-                team: app.teamNumber, group: app.groupNumber, subject: asking.subject, ratesOfApp: known == nil ? app.number : nil,
+                team: app.teamNumber, group: app.groupNumber, subject: asking.subject,
+                ratesOfApp: known == nil ? app.number : nil,
                 appAccountMark: asking.appAccountMark, now: now), in: reads)
         if let fresh = read.rates { rates.withLock { $0[app.number] = (fresh, now) } }
         return (read.history, asking.source.readsRates ? known ?? read.rates : nil, read.isAppAccountBound)
@@ -230,7 +233,9 @@ package final class DecisionService: Sendable {
         if let nonce, let token = asking.token, let used = memory.consume(nonce) {
             return try repeated(used, by: token, event: asking.question.event.rawValue)
         }
-        if let decisionWrite = DecisionBuilder.decisionWrite(record, facts, subject: asking.subject, app: asking.app, nonce: nonce) {
+        if let decisionWrite = DecisionBuilder.decisionWrite(
+            record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
+        {
             log.add(decisionWrite)
         } else {
             log.add(record)
@@ -277,7 +282,9 @@ package final class DecisionService: Sendable {
     // MARK: What belongs to a question
 
     func clock() throws -> CELTimestamp {
-        guard let time = CELTimestamp(seconds: now()) else { throw DecisionError.unavailable("the clock is wrong", retryAfter: 60) }
+        guard let time = CELTimestamp(seconds: now()) else {
+            throw DecisionError.unavailable("the clock is wrong", retryAfter: 60)
+        }
         return time
     }
 
@@ -295,7 +302,8 @@ package final class DecisionService: Sendable {
                 }
             }
             if app == nil, !breaker.isClosed {
-                throw DecisionError.unavailable("the store is unavailable, and this app was not asked about before", retryAfter: 5)
+                throw DecisionError.unavailable(
+                    "the store is unavailable, and this app was not asked about before", retryAfter: 5)
             }
         }
         guard let app = app?.asked(by: team.number) else {
@@ -365,8 +373,8 @@ package final class DecisionService: Sendable {
         }
     }
 
-    /// `rd_`, seven characters of time and 95 random bits. What is decided at one time lies together in the log's index, which would
-    /// else be written all over.
+    /// `rd_`, seven characters of time and 95 random bits. What is decided at one time lies together in the log's index, which
+    /// would else be written all over.
     static func newID(now: Int64) throws -> String {
         let time = String(decoding: Base32.encode(UInt64(clamping: now), digits: 7), as: UTF8.self)
         return "rd_" + time + Base32.characters(fromRandom: try SecureRandom.bytes(count: 19))

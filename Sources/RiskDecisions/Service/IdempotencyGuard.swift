@@ -112,7 +112,8 @@ package final class IdempotencyGuard: Sendable {
         // The answer was worked out: that it cannot be kept elsewhere is no reason to withhold it.
         try? await executor.run { [store] in
             try store.idempotency.finish(
-                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt, status: status, body: body)
+                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt, status: status,
+                body: body)
         }
     }
 

@@ -70,7 +70,8 @@ struct AccountCommand: ParsableCommand {
             let row = try installation.withStore { try Row(name.resolve($0), $0) }
             if output.json { return try printJSON(row) }
             var lines = [
-                ("account", "\(row.account)"), ("team", row.team), ("user", row.user ?? "-"), ("sub", row.sub), ("state", row.state),
+                ("account", "\(row.account)"), ("team", row.team), ("user", row.user ?? "-"), ("sub", row.sub),
+                ("state", row.state),
                 ("e-mail", row.email), ("address", row.address ?? "-"), ("name", row.sharesName ? "shared" : "not shared"),
                 ("since", row.createdAt),
             ]
@@ -126,7 +127,8 @@ struct AccountCommand: ParsableCommand {
                 }
                 let apps = try store.apps.apps(team: account.teamID)
                 guard let found = apps.first(where: { $0.clientID == app }) else {
-                    throw StoreRefusal(.notFound, "team \(account.teamID) has no app \(app): see postern app list \(account.teamID)")
+                    throw StoreRefusal(
+                        .notFound, "team \(account.teamID) has no app \(app): see postern app list \(account.teamID)")
                 }
                 let isRevoked = try store.grants.revoke(account: account.number, group: found.group, thisChange())
                 print(isRevoked ? "Revoked." : "No consent to revoke.")

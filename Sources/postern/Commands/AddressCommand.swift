@@ -70,7 +70,8 @@ struct AddressCommand: ParsableCommand {
                     team: team, user: user, app: app, sharesName: shareName, thisChange())
                 if !issued.hasVerifiedInbox {
                     Failure.warn(
-                        "user \(user) has no verified inbox: nothing is forwarded until one is confirmed; see postern inbox list \(user)")
+                        "user \(user) has no verified inbox: nothing is forwarded until one is confirmed; see postern inbox list \(user)"
+                    )
                 }
                 if output.json { return try printJSON(Row(issued.address)) }
                 print(issued.address.address.wireForm)

@@ -82,7 +82,8 @@ extension AppCommand {
             func run() async throws {
                 let pem = try AppCommand.Key.read(file)
                 guard !pem.contains("PRIVATE KEY") else {
-                    throw CommandError.data("this is a private key, which must stay with the team; give the public key (see --help)")
+                    throw CommandError.data(
+                        "this is a private key, which must stay with the team; give the public key (see --help)")
                 }
                 let key: VerificationKey
                 do { key = try VerificationKey(keyID: kid ?? "-", pem: pem) } catch {

@@ -43,10 +43,15 @@ struct AuditCommand: ParsableCommand {
         }
         let rows = try installation.withStore {
             try $0.audit.entries(since: start ?? 0, actor: actor, action: action, limit: limit)
-        }.map { Row(number: $0.number, at: timestamp($0.at), actor: $0.actor, action: $0.action, subject: $0.subject, detail: $0.detail) }
+        }.map {
+            Row(
+                number: $0.number, at: timestamp($0.at), actor: $0.actor, action: $0.action, subject: $0.subject,
+                detail: $0.detail)
+        }
         if output.json { return try printJSON(rows) }
         Table(
-            header: ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"], rows: rows.map { [$0.at, $0.actor, $0.action, $0.subject, $0.detail] }
+            header: ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"],
+            rows: rows.map { [$0.at, $0.actor, $0.action, $0.subject, $0.detail] }
         ).print()
     }
 }

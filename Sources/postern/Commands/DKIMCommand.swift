@@ -178,12 +178,14 @@ struct DKIMCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "End a key and delete its private part.",
             discussion:
-                "A pending key was never used; a retiring one stays published for two weeks after its last signature, and is refused until then.")
+                "A pending key was never used; a retiring one stays published for two weeks after its last signature, and is refused until then."
+        )
 
         @Argument(help: "The key's selector.") var selector: String
         @Option(help: ArgumentHelp("The relay domain, where several have this selector.", valueName: "domain")) var domain:
             String?
-        @Flag(help: "Retire it even if it signs and no other key replaces it, or if mail that it signed may still be in transit.") var force = false
+        @Flag(help: "Retire it even if it signs and no other key replaces it, or if mail that it signed may still be in transit.")
+        var force = false
         @OptionGroup var options: InstallationOptions
 
         func run() throws {

@@ -32,14 +32,18 @@ struct DoctorCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Where main.cf is.", valueName: "dir")) var configDirectory = "/etc/postfix"
     @Option(help: ArgumentHelp("Skip a part: local, postfix, probe, outside; may be repeated.", valueName: "part")) var skip:
         [Part] = []
-    @Option(help: ArgumentHelp("Where Postfix accepts mail, for the probe. Otherwise mail.submission.", valueName: "host:port")) var smtp:
-        String?
+    @Option(help: ArgumentHelp("Where Postfix accepts mail, for the probe. Otherwise mail.submission.", valueName: "host:port"))
+    var smtp: String?
     @Option(help: ArgumentHelp("Timeout for the probe's mail, in seconds.", valueName: "seconds")) var patience = 60
     @OptionGroup var dns: DNSOptions
 
     func validate() throws {
-        guard (1...3600).contains(patience) else { throw ValidationError("--patience must be a number of seconds from 1 to 3600") }
-        if let smtp, ListenAddress(smtp).map({ $0.port > 0 }) != true { throw ValidationError("--smtp must be HOST:PORT, as in 127.0.0.1:25") }
+        guard (1...3600).contains(patience) else {
+            throw ValidationError("--patience must be a number of seconds from 1 to 3600")
+        }
+        if let smtp, ListenAddress(smtp).map({ $0.port > 0 }) != true {
+            throw ValidationError("--smtp must be HOST:PORT, as in 127.0.0.1:25")
+        }
     }
 
     func run() throws {
@@ -68,7 +72,9 @@ struct DoctorCommand: ParsableCommand {
             checks.append(PostfixProbe.certificate(chain, host: host).judge(host: host, now: now, service: .http))
         }
         if !skip.contains(.probe) { checks += probe(configuration, isHealthy: checks.worst != .broken, now: now) }
-        if !skip.contains(.outside) { checks += try outside(configuration, resolved, facts, heloName: heloName, relayhost: relayhost, now: now) }
+        if !skip.contains(.outside) {
+            checks += try outside(configuration, resolved, facts, heloName: heloName, relayhost: relayhost, now: now)
+        }
         try finish(checks)
     }
 
@@ -88,11 +94,14 @@ struct DoctorCommand: ParsableCommand {
             guard let port = try postfix.capturePort(of: SelfProbe.address(at: domain)) else {
                 return unsent(
                     "undeliverable mail at \(domain) does not go to a port of 127.0.0.1",
-                    "let virtual_transport, or transport_maps, send \(domain) to smtp:[127.0.0.1]:9 as postern setup postfix does")
+                    "let virtual_transport, or transport_maps, send \(domain) to smtp:[127.0.0.1]:9 as postern setup postfix does"
+                )
             }
             let route = SelfProbe.Route(
                 host: address.host, port: UInt16(clamping: address.port), capturePort: port, timeout: Double(patience))
-            let nonce = String(UUID().uuidString.lowercased().filter(\.isLetter).prefix(4)) + String(UInt32.random(in: 0 ... .max), radix: 36)
+            let nonce =
+                String(UUID().uuidString.lowercased().filter(\.isLetter).prefix(4))
+                + String(UInt32.random(in: 0 ... .max), radix: 36)
             guard
                 let probe = SelfProbe(
                     configuration, keys: try KeyFile.read(path: configuration.keyFilePath), route: route, now: now, nonce: nonce)
@@ -100,7 +109,10 @@ struct DoctorCommand: ParsableCommand {
             let outcome = probe.run()
             var checks = outcome.checks
             if !outcome.isFinished, let count = try? postfix.clearQueue(of: probe.isProbes), count > 0 {
-                checks.append(.warning("probe queue", "\(count) messages of the probe were removed from Postfix's queue", remedy: "no action is needed"))
+                checks.append(
+                    .warning(
+                        "probe queue", "\(count) messages of the probe were removed from Postfix's queue",
+                        remedy: "no action is needed"))
             }
             return checks
         } catch {
@@ -114,11 +126,14 @@ struct DoctorCommand: ParsableCommand {
     }
 
     private func outside(
-        _ configuration: Configuration, _ resolved: ResolvedConfiguration, _ facts: LocalFacts, heloName: String, relayhost: String?,
+        _ configuration: Configuration, _ resolved: ResolvedConfiguration, _ facts: LocalFacts, heloName: String,
+        relayhost: String?,
         now: Int64
     ) throws -> [Check] {
         let resolver: NamedResolver =
-            if let path = dns.dns, let zone = try dns.zone() { NamedResolver(zone.resolver, servers: path) } else if dns.dnsServer.isEmpty {
+            if let path = dns.dns, let zone = try dns.zone() {
+                NamedResolver(zone.resolver, servers: path)
+            } else if dns.dnsServer.isEmpty {
                 NamedResolver(try Resolvers.client(configuration, path: resolved.path), servers: Resolvers.names(configuration))
             } else { NamedResolver(try dns.client(), servers: dns.dnsServer.joined(separator: ", ")) }
         // One cause, one line.

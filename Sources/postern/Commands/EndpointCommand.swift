@@ -39,7 +39,9 @@ struct EndpointCommand: AsyncParsableCommand {
             lastError = endpoint.lastError
             lastSuccessAt = endpoint.lastSuccessAt.map(timestamp)
             createdAt = timestamp(endpoint.createdAt)
-            state = endpoint.groupNumber == nil ? "removed" : endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"
+            state =
+                endpoint.groupNumber == nil
+                ? "removed" : endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"
         }
     }
 
@@ -73,7 +75,8 @@ struct EndpointCommand: AsyncParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show the endpoints of a team or of all teams, and their state.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show the endpoints of a team or of all teams, and their state.")
 
         @Argument(help: "The team's identifier; all teams without it.") var team: String?
         @OptionGroup var installation: InstallationOptions
@@ -85,7 +88,10 @@ struct EndpointCommand: AsyncParsableCommand {
             Table(
                 header: ["FOR", "URL", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"],
                 rows: rows.map {
-                    [$0.audience, $0.url, $0.state, "\($0.pending)", "\($0.parked)", $0.lastSuccessAt ?? "-", $0.lastError ?? "-"]
+                    [
+                        $0.audience, $0.url, $0.state, "\($0.pending)", "\($0.parked)", $0.lastSuccessAt ?? "-",
+                        $0.lastError ?? "-",
+                    ]
                 }
             ).print()
         }

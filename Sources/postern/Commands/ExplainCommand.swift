@@ -31,7 +31,8 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: "The SMTP client's IP address.") var ip: String?
     @Option(help: ArgumentHelp("What the client said in HELO.", valueName: "name")) var helo: String = ""
     @Option(help: ArgumentHelp("Take DNS answers from this file alone.", valueName: "file")) var dns: String?
-    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time")) var time: String?
+    @Option(name: .customLong("now"), help: ArgumentHelp("The time, in seconds since 1970 or ISO 8601.", valueName: "time"))
+    var time: String?
     @Flag(help: "Read requests as JSON lines.") var batch = false
 
     func validate() throws {
@@ -45,7 +46,8 @@ struct ExplainCommand: ParsableCommand {
             let zone = try dns.map(ZoneFile.read)
             if batch { return try runBatch(questions, zone) }
             let message = ExplainedMessage(
-                mailFrom: mailFrom, recipients: rcpt, address: ip, helo: helo, now: try time.map(TimeArgument.seconds) ?? PosternClock.now(),
+                mailFrom: mailFrom, recipients: rcpt, address: ip, helo: helo,
+                now: try time.map(TimeArgument.seconds) ?? PosternClock.now(),
                 message: Array(FileHandle.standardInput.readDataToEndOfFile()))
             let explanation = try questions.explain(message, zone: zone)
             if output.json { try BatchLine.print(ExplainResponse(explanation)) } else { ExplainText.print(explanation) }
@@ -76,8 +78,10 @@ struct ExplainQuestions {
         configuration = installation.configuration
         let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
         base = try EngineFactory.engine(
-            installation: installation, authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
-            signer: RelaySigner(keys: installation.store.dkimKeys), counters: nil, replyMemory: ReplyMemory(limit: installation.configuration.limits.replyMemory.max),
+            installation: installation,
+            authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
+            signer: RelaySigner(keys: installation.store.dkimKeys), counters: nil,
+            replyMemory: ReplyMemory(limit: installation.configuration.limits.replyMemory.max),
             now: PosternClock.now)
     }
 
@@ -115,7 +119,8 @@ struct ExplainRequest: Decodable {
         }
         try ClientAddress.check(ip)
         return ExplainedMessage(
-            mailFrom: mailFrom ?? "", recipients: rcpts, address: ip, helo: helo ?? "", now: now?.seconds ?? PosternClock.now(), message: Array(bytes))
+            mailFrom: mailFrom ?? "", recipients: rcpts, address: ip, helo: helo ?? "", now: now?.seconds ?? PosternClock.now(),
+            message: Array(bytes))
     }
 }
 
@@ -174,7 +179,9 @@ enum ExplainText {
     static func print(_ explanation: Explanation) {
         var output = text(explanation)
         for (index, copy) in explanation.copies.enumerated() {
-            output += Data("\n\nmessage   \(index + 2) of \(explanation.copies.count + 1), a copy for another account\n".utf8) + text(copy)
+            output +=
+                Data("\n\nmessage   \(index + 2) of \(explanation.copies.count + 1), a copy for another account\n".utf8)
+                + text(copy)
         }
         FileHandle.standardOutput.write(output)
     }

@@ -38,7 +38,8 @@ struct ImportCommand: ParsableCommand {
     var dryRun = false
     @Flag(help: "Trust the column verified: the author of the file knows that these inboxes belong to their users.")
     var trustVerified = false
-    @Option(help: ArgumentHelp("Write line and reason of each row that was not imported to this file, as CSV.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("Write line and reason of each row that was not imported to this file, as CSV.", valueName: "file"))
     var errors: String?
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
@@ -152,7 +153,9 @@ struct ImportCommand: ParsableCommand {
                 plural(counts.addresses, "relay address", "relay addresses"),
             ]
             var text = "\(plural(report.rows, "row")): \(dryRun ? "would add" : "added") \(parts.joined(separator: ", "))"
-            if counts.confirmed > 0 { text += "; \(dryRun ? "would verify" : "verified") \(plural(counts.confirmed, "inbox", "inboxes"))" }
+            if counts.confirmed > 0 {
+                text += "; \(dryRun ? "would verify" : "verified") \(plural(counts.confirmed, "inbox", "inboxes"))"
+            }
             if report.unchanged > 0 { text += "; \(plural(report.unchanged, "row")) there already" }
             print(text + ".")
         }
@@ -181,7 +184,8 @@ private final class ReasonsFile {
             throw CommandError.usage("--errors must not name the file that is imported")
         }
         do {
-            handle = FileHandle(fileDescriptor: try OwnedFile.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666), closeOnDealloc: true)
+            handle = FileHandle(
+                fileDescriptor: try OwnedFile.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o666), closeOnDealloc: true)
         } catch {
             throw CommandError(status: EX_CANTCREAT, message: "the file of --errors cannot be written: \(error)")
         }

@@ -83,20 +83,24 @@ struct InboxCommand: ParsableCommand {
             } catch let error as MailerError {
                 throw CommandError(
                     status: Failure.status(error),
-                    message: "inbox \(number) was added, but no message could be sent to it: \(error); try postern inbox verify \(user) \(number)")
+                    message:
+                        "inbox \(number) was added, but no message could be sent to it: \(error); try postern inbox verify \(user) \(number)"
+                )
             }
         }
     }
 
     /// What follows a message.
     private static func tellNext(_ user: String, _ number: Int64) {
-        print("A message was sent to it. Its link or a reply confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
+        print(
+            "A message was sent to it. Its link or a reply confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
     }
 
     struct Verify: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Send the message to an unverified inbox again.",
-            discussion: "The new message invalidates the previous one. verification.per_inbox and related keys limit how many are sent.")
+            discussion:
+                "The new message invalidates the previous one. verification.per_inbox and related keys limit how many are sent.")
 
         @Argument(help: "The user's identifier.")
         var user: String
@@ -174,7 +178,8 @@ struct InboxCommand: ParsableCommand {
                 let detail = Detail(
                     inbox: found.number, address: reveal.shown(found.address), verified: found.isVerified,
                     verifiedAt: found.verifiedAt.map(timestamp), default: found.isDefault, replyOnly: found.isReplyOnly,
-                    createdAt: timestamp(found.createdAt), suspended: found.isSuspended, suspendedAt: found.suspendedAt.map(timestamp),
+                    createdAt: timestamp(found.createdAt), suspended: found.isSuspended,
+                    suspendedAt: found.suspendedAt.map(timestamp),
                     suspendedFailures: found.isSuspended ? found.suspendedFailures : nil, failures: standing.failures,
                     forwarded: standing.forwarded, windowDays: days)
                 if output.json { return try printJSON(detail) }
@@ -187,13 +192,20 @@ struct InboxCommand: ParsableCommand {
 
         private static func properties(_ detail: Detail, _ summary: String, user: String) -> Properties {
             var lines = [
-                ("inbox", "\(detail.inbox)"), ("user", user), ("address", detail.address), ("state", summary), ("added", detail.createdAt),
+                ("inbox", "\(detail.inbox)"), ("user", user), ("address", detail.address), ("state", summary),
+                ("added", detail.createdAt),
                 ("verified", detail.verifiedAt ?? "never"),
-                ("failures", "\(detail.failures) permanently, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days"),
+                (
+                    "failures",
+                    "\(detail.failures) permanently, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days"
+                ),
             ]
             if let since = detail.suspendedAt, let failures = detail.suspendedFailures {
                 lines += [
-                    ("suspended", "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"),
+                    (
+                        "suspended",
+                        "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"
+                    ),
                     ("to end it", "once the user has shown that it accepts mail: postern inbox confirm \(user) \(detail.inbox)"),
                 ]
             }
@@ -266,7 +278,8 @@ struct InboxCommand: ParsableCommand {
                 try store.inboxes.remove(user: user, inboxName(inbox), thisChange())
                 print("Removed the inbox of user \(user).")
                 if try !store.inboxes.inboxes(user: user).contains(where: { $0.isVerified && !$0.isReplyOnly }) {
-                    Failure.warn("user \(user) has no verified inbox any more: mail to the user's relay addresses is not delivered")
+                    Failure.warn(
+                        "user \(user) has no verified inbox any more: mail to the user's relay addresses is not delivered")
                 }
             }
         }

@@ -41,19 +41,23 @@ struct InitCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Set a configuration key in the new file, as in http.public_url=https://id.example; may be repeated.", valueName: "key=value"))
+            "Set a configuration key in the new file, as in http.public_url=https://id.example; may be repeated.",
+            valueName: "key=value"))
     var set: [String] = []
 
     func run() throws {
         if let database, !database.contains("://") {
-            throw CommandError.usage("--database must be a URL, as in postgresql://postern@db.example/postern; a file is always postern.db")
+            throw CommandError.usage(
+                "--database must be a URL, as in postgresql://postern@db.example/postern; a file is always postern.db")
         }
         let path = try Installation.create(
-            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, database: database, set: set, change: thisChange())
+            directory: directory, relayDomains: relayDomain, operatorAddress: operatorAddress, database: database, set: set,
+            change: thisChange())
         print("Made \(path)")
         let installation = try Installation.open(flag: path, environment: [:], now: PosternClock.now())
         defer { try? installation.close() }
-        print("Publish this record in the DNS, so that mail from the relay counts as signed (postern dkim dns prints it again):\n")
+        print(
+            "Publish this record in the DNS, so that mail from the relay counts as signed (postern dkim dns prints it again):\n")
         for key in try installation.store.dkimKeys.keys() {
             print(try DKIMKeyMaker.publication(key, in: installation.store).zoneFileRecord)
         }

@@ -93,7 +93,8 @@ struct IssuerCommand: ParsableCommand {
         }
 
         mutating func run() async throws {
-            guard (1...2048).contains(iss.utf8.count), iss.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F }) else {
+            guard (1...2048).contains(iss.utf8.count), iss.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F })
+            else {
                 throw CommandError.data("--iss must be 1 to 2048 octets without spaces and control characters")
             }
             let (source, location) = try await place()
@@ -123,7 +124,9 @@ struct IssuerCommand: ParsableCommand {
                 throw CommandError.data("\(path): \(error)")
             }
             if jwksInline != nil { return (.inline, String(decoding: document, as: UTF8.self)) }
-            guard path != "-" else { throw CommandError.usage("--jwks-file must name a file: use --jwks-inline - for standard input") }
+            guard path != "-" else {
+                throw CommandError.usage("--jwks-file must name a file: use --jwks-inline - for standard input")
+            }
             return (.file, URL(fileURLWithPath: path).standardizedFileURL.path)
         }
     }
@@ -202,7 +205,9 @@ struct IssuerCommand: ParsableCommand {
 
             var columns: [String] {
                 let length = bits.map(String.init) ?? "-"
-                return [kid?.withoutControls(limit: 256) ?? "-", algorithm ?? "-", length, usable ? "yes" : "no: \(reason ?? "")"]
+                return [
+                    kid?.withoutControls(limit: 256) ?? "-", algorithm ?? "-", length, usable ? "yes" : "no: \(reason ?? "")",
+                ]
             }
         }
 
@@ -239,7 +244,6 @@ struct IssuerCommand: ParsableCommand {
         }
     }
 }
-
 
 /// An algorithm as an argument.
 enum TokenAlgorithm: String, ExpressibleByArgument, CaseIterable {

@@ -13,7 +13,9 @@ struct KeyCommand: ParsableCommand {
             """,
         subcommands: [Issue.self, List.self, Rotate.self, Revoke.self])
 
-    private static func names(_ owner: Scope.Owner) -> String { Scope.available(to: owner).map(\.rawValue).joined(separator: ", ") }
+    private static func names(_ owner: Scope.Owner) -> String {
+        Scope.available(to: owner).map(\.rawValue).joined(separator: ", ")
+    }
 
     struct Row: Encodable {
         let key: String
@@ -36,7 +38,9 @@ struct KeyCommand: ParsableCommand {
             createdAt = timestamp(key.createdAt)
             expiresAt = key.expiresAt.map(timestamp)
             revokedAt = key.revokedAt.map(timestamp)
-            lastUsedOn = key.lastUsedDay.map { String(timestamp($0.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10)) }
+            lastUsedOn = key.lastUsedDay.map {
+                String(timestamp($0.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10))
+            }
             rotatedTo = key.rotatedTo
         }
     }
@@ -65,7 +69,9 @@ struct KeyCommand: ParsableCommand {
     struct Issue: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Issue a key.",
-            discussion: "The key goes to standard output, and everything else to standard error: redirect standard output to keep the key.")
+            discussion:
+                "The key goes to standard output, and everything else to standard error: redirect standard output to keep the key."
+        )
 
         @Argument(help: "The team that owns the key.")
         var team: String?
@@ -81,7 +87,9 @@ struct KeyCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            guard isOperator == (team == nil) else { throw CommandError.usage("give a team, or --operator; see 'postern key issue --help'") }
+            guard isOperator == (team == nil) else {
+                throw CommandError.usage("give a team, or --operator; see 'postern key issue --help'")
+            }
             let change = thisChange()
             let scopes = Set(scope.flatMap { $0.split(separator: ",") }.map { Scope(rawValue: String($0)) })
             let end = try ExpiryText.seconds(expires, now: change.now)
@@ -107,7 +115,8 @@ struct KeyCommand: ParsableCommand {
                 header: ["KEY", "OWNER", "STATE", "EXPIRES", "LAST USED", "SCOPES", "NOTE"],
                 rows: rows.map {
                     [
-                        $0.key, $0.team ?? "(operator)", $0.state + ($0.rotatedTo.map { ", rotated to \($0)" } ?? ""), $0.expiresAt ?? "never",
+                        $0.key, $0.team ?? "(operator)", $0.state + ($0.rotatedTo.map { ", rotated to \($0)" } ?? ""),
+                        $0.expiresAt ?? "never",
                         $0.lastUsedOn ?? "-", $0.scopes.joined(separator: ","), $0.note ?? "",
                     ]
                 }
@@ -118,7 +127,8 @@ struct KeyCommand: ParsableCommand {
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Issue a key that replaces another.",
-            discussion: "The new key has the same owner and scopes. Both work until the overlap is over; then the old key expires.")
+            discussion:
+                "The new key has the same owner and scopes. Both work until the overlap is over; then the old key expires.")
 
         @Argument(help: "The key's id, as in postern key list.")
         var key: String
@@ -131,7 +141,9 @@ struct KeyCommand: ParsableCommand {
 
         func run() throws {
             let change = thisChange()
-            guard let seconds = ExpiryText.duration(overlap) else { throw CommandError.usage("--overlap must be a duration as in 7d, 12h or 0d") }
+            guard let seconds = ExpiryText.duration(overlap) else {
+                throw CommandError.usage("--overlap must be a duration as in 7d, 12h or 0d")
+            }
             let end = try ExpiryText.seconds(expires, now: change.now)
             try installation.withStore { store in
                 let (key, text, old) = try store.apiKeys.rotate(key, overlap: seconds, expiresAt: end, change)
@@ -154,7 +166,8 @@ struct KeyCommand: ParsableCommand {
             try installation.withStore { store in
                 let found = try store.apiKeys.key(key)
                 if found.revokedAt == nil, !confirmation.yes {
-                    throw CommandError.usage("requests with key \(key) will be refused: repeat with --yes to revoke it; nothing was changed")
+                    throw CommandError.usage(
+                        "requests with key \(key) will be refused: repeat with --yes to revoke it; nothing was changed")
                 }
                 _ = try store.apiKeys.revoke(key, thisChange())
                 print("Revoked key \(key).")

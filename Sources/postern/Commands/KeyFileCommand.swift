@@ -36,7 +36,8 @@ struct KeyFileCommand: ParsableCommand {
                         let isCounted = purpose == .seal || purpose == .index
                         let count = usage.first { $0.purpose == purpose && $0.key == version.idText }?.count ?? 0
                         return Row(
-                            purpose: purpose.rawValue, id: version.idText, state: ring[purpose]?.state(of: version).rawValue ?? "",
+                            purpose: purpose.rawValue, id: version.idText,
+                            state: ring[purpose]?.state(of: version).rawValue ?? "",
                             fingerprint: version.fingerprint, values: isCounted ? count : nil)
                     }
                 }
@@ -66,7 +67,9 @@ struct KeyFileCommand: ParsableCommand {
 
         @Argument(help: "seal, index or token.", completion: .list(["seal", "index", "token"]))
         var purposes: [String] = ["seal", "index"]
-        @Flag(help: "Exit now and let postern serve convert the existing values. Run the command again later to remove the old keys.")
+        @Flag(
+            help:
+                "Exit now and let postern serve convert the existing values. Run the command again later to remove the old keys.")
         var background = false
         @Option(help: ArgumentHelp("How long to wait for other services to see the key file.", valueName: "seconds"))
         var wait = 15
@@ -78,7 +81,8 @@ struct KeyFileCommand: ParsableCommand {
             try installation.withInstallation { installation in
                 let database = installation.store.database
                 guard let lock = try database.lock("key-file") else {
-                    throw CommandError(status: EX_TEMPFAIL, message: "another postern key-file command is running: wait until it has finished")
+                    throw CommandError(
+                        status: EX_TEMPFAIL, message: "another postern key-file command is running: wait until it has finished")
                 }
                 defer { lock.release() }
                 let rotation = KeyRotation(installation, now: PosternClock.now)
@@ -86,7 +90,9 @@ struct KeyFileCommand: ParsableCommand {
                 let added = try rotation.add(purposes)
                 for purpose in added { print("Added a new \(purpose.rawValue) key to \(path)") }
                 // Whatever becomes of the rest: what is made from here on needs it.
-                if !added.isEmpty { print("Copy \(path) now to where its copy is kept, apart from the backups: those made from now on need it") }
+                if !added.isEmpty {
+                    print("Copy \(path) now to where its copy is kept, apart from the backups: those made from now on need it")
+                }
                 var heard: [KeyRotation.Laggard: ContinuousClock.Instant] = [:]
                 try waitForAll(rotation, path, "do not know the new keys yet", &heard)
                 try rotation.activate()
@@ -94,15 +100,20 @@ struct KeyFileCommand: ParsableCommand {
                 try rotation.demand(thisChange())
                 print("New values are made with \(Self.active(installation.keys))")
                 guard purposes != [.token] else {
-                    return print("Old token keys keep verifying. Remove one with postern key-file retire token ID when its time is over.")
+                    return print(
+                        "Old token keys keep verifying. Remove one with postern key-file retire token ID when its time is over.")
                 }
-                guard !background else { return print("postern serve converts the remaining values; run this again to remove the old keys.") }
+                guard !background else {
+                    return print("postern serve converts the remaining values; run this again to remove the old keys.")
+                }
                 try reencrypt(rotation, database)
                 for (purpose, id) in try rotation.removeUnused(thisChange()) {
                     print("Removed the old \(purpose.rawValue) key \(id): nothing uses it any more")
                 }
                 let others = Set(try rotation.laggards().map(\.host)).sorted()
-                if !others.isEmpty { print("Copy \(path) to \(others.joined(separator: ", ")), so that the old keys are gone there too.") }
+                if !others.isEmpty {
+                    print("Copy \(path) to \(others.joined(separator: ", ")), so that the old keys are gone there too.")
+                }
             }
         }
 
@@ -116,7 +127,8 @@ struct KeyFileCommand: ParsableCommand {
         ) throws {
             let end = ContinuousClock.now + .seconds(max(0, wait))
             while true {
-                // A killed service whose clock was ahead left a word of the future: whoever says nothing new is gone, whatever it says.
+                // A killed service whose clock was ahead left a word of the future: whoever says nothing new is gone, whatever it
+                // says.
                 let laggards = try rotation.laggards().filter { laggard in
                     let since = heard[laggard] ?? .now
                     heard[laggard] = since
@@ -127,7 +139,9 @@ struct KeyFileCommand: ParsableCommand {
                     let names = laggards.map { "\($0.host) (pid \($0.pid))" }.joined(separator: ", ")
                     throw CommandError(
                         status: EX_TEMPFAIL,
-                        message: "services that \(what): \(names). Copy \(path) there, where each reads it within a second, and run this again")
+                        message:
+                            "services that \(what): \(names). Copy \(path) there, where each reads it within a second, and run this again"
+                    )
                 }
                 Thread.sleep(forTimeInterval: 0.25)
             }
@@ -172,11 +186,14 @@ struct KeyFileCommand: ParsableCommand {
         func run() throws {
             let purpose = try replaceable(self.purpose)
             guard yes else {
-                throw CommandError.usage("retiring \(purpose.rawValue) key \(id) invalidates what it made: repeat with --yes to do so; nothing was changed")
+                throw CommandError.usage(
+                    "retiring \(purpose.rawValue) key \(id) invalidates what it made: repeat with --yes to do so; nothing was changed"
+                )
             }
             try installation.withInstallation { installation in
                 guard let lock = try installation.store.database.lock("key-file") else {
-                    throw CommandError(status: EX_TEMPFAIL, message: "another postern key-file command is running: wait until it has finished")
+                    throw CommandError(
+                        status: EX_TEMPFAIL, message: "another postern key-file command is running: wait until it has finished")
                 }
                 defer { lock.release() }
                 try KeyRotation(installation, now: PosternClock.now).retire(purpose, id: id, thisChange())

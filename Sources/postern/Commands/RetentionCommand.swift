@@ -58,7 +58,8 @@ struct RetentionCommand: ParsableCommand {
                 let present = try store.retention.all().first { $0.dataClass.name == data }
                 if let present, present.dataClass.range.contains(days), days < present.days, !confirmation.yes {
                     throw CommandError.usage(
-                        "\(data) older than \(days) days would be deleted within the hour: repeat with --yes to do so; nothing was changed")
+                        "\(data) older than \(days) days would be deleted within the hour: repeat with --yes to do so; nothing was changed"
+                    )
                 }
                 let retention = try store.retention.set(data, days: days, thisChange())
                 print("Kept for \(retention.days) days: \(retention.dataClass.name).")

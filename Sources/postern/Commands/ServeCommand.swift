@@ -45,7 +45,8 @@ struct ServeCommand: AsyncParsableCommand {
         FileDescriptors.raise()
         try await RelayService.run(
             installation: installation,
-            reread: { try installation.reread(flag: flag, environment: environment, set: set, now: PosternClock.now()) }, logger: logger
+            reread: { try installation.reread(flag: flag, environment: environment, set: set, now: PosternClock.now()) },
+            logger: logger
         ) { socket in
             logger.notice("serving", metadata: ["socket": "\(socket)", "pid": "\(getpid())"])
         }

@@ -34,16 +34,22 @@ struct SetupPostfixCommand: ParsableCommand {
     func run() throws {
         let (configuration, resolved) = try options.configuration()
         guard let socket = MilterSocket(configuration.milter.socket) else {
-            throw CommandError(status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
+            throw CommandError(
+                status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
         }
         if printsFragments {
             // The header check has to name the host as Postfix itself does, or it matches nothing.
             let names = try? PostfixSetup.names(directory: configDirectory)
-            if names == nil { Failure.warn("\(configDirectory) cannot be read: the header check names \(configuration.hostname), which must be Postfix's myhostname") }
+            if names == nil {
+                Failure.warn(
+                    "\(configDirectory) cannot be read: the header check names \(configuration.hostname), which must be Postfix's myhostname"
+                )
+            }
             print(
                 PostfixSetup.fragments(
                     PostfixInputs(
-                        relayDomains: configuration.relayDomains, socket: socket.postfixName, hostName: names?.host ?? configuration.hostname,
+                        relayDomains: configuration.relayDomains, socket: socket.postfixName,
+                        hostName: names?.host ?? configuration.hostname,
                         mailName: names?.mail ?? "Postfix", headerChecksFile: "\(configDirectory)/postern_header_checks",
                         fanOut: configuration.fanOut?.text)), terminator: "")
             return
@@ -56,18 +62,24 @@ struct SetupPostfixCommand: ParsableCommand {
         } catch {
             throw CommandError(
                 status: EX_UNAVAILABLE,
-                message: "\(configDirectory) cannot be read: \(error); name Postfix's directory with --config-directory, or use --print")
+                message:
+                    "\(configDirectory) cannot be read: \(error); name Postfix's directory with --config-directory, or use --print"
+            )
         }
         print(plan.text, terminator: "")
         let owner = (try? PostfixConfiguration.read(directory: plan.directory))?.expanded["mail_owner"] ?? "postfix"
-        if let (sentence, remedy) = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) { Failure.warn("\(sentence); \(remedy)") }
+        if let (sentence, remedy) = MilterPeers(configuration.milter.peers).trouble(mailOwner: owner) {
+            Failure.warn("\(sentence); \(remedy)")
+        }
         guard plan.conflicts.isEmpty else {
             throw CommandError(status: EX_CONFIG, message: "nothing was changed: resolve the conflicts above first")
         }
         guard apply, !plan.isEmpty else { return }
         do {
             // Postfix's own processes read it, whatever the umask of who runs this.
-            try PostfixSetup.apply(plan) { content, path in try OwnedFile.write(content.utf8, to: path, mode: 0o644, isModeFixed: true) }
+            try PostfixSetup.apply(plan) { content, path in
+                try OwnedFile.write(content.utf8, to: path, mode: 0o644, isModeFixed: true)
+            }
         } catch {
             throw CommandError(status: EX_NOPERM, message: "\(configDirectory) cannot be changed: \(error)")
         }

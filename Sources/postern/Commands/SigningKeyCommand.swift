@@ -48,7 +48,10 @@ struct SigningKeyCommand: ParsableCommand {
         mutating func run() async throws {
             let (active, next) = (try newKey(), try newKey())
             let isNew = try options.withStore { try $0.identityKeys.install(active: active, next: next, thisChange()) }
-            print(isNew ? "\(active.keyID) signs now; \(next.keyID) is the next." : "There are keys already: see postern signing-key list.")
+            print(
+                isNew
+                    ? "\(active.keyID) signs now; \(next.keyID) is the next."
+                    : "There are keys already: see postern signing-key list.")
         }
     }
 

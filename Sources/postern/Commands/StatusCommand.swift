@@ -29,12 +29,17 @@ struct StatusCommand: ParsableCommand {
 /// The lines of `postern status`, and the upper part of `postern top`.
 enum StatusScreen {
     static func lines(_ report: StatusReport, withWarnings: Bool = true) -> [String] {
-        var lines = [emphasised("Postern \(PosternVersion.text)") + "  \(report.relayDomains.joined(separator: ", "))  \(report.configuration)"]
+        var lines = [
+            emphasised("Postern \(PosternVersion.text)")
+                + "  \(report.relayDomains.joined(separator: ", "))  \(report.configuration)"
+        ]
         lines.append("\(plural(report.teams, "team")), \(plural(report.accounts, "account"))")
         lines.append("")
         lines += services(report) + [""] + mail(report)
         let refusals = report.lastHour(under: "refusals").prefix(6)
-        if !refusals.isEmpty { lines.append("  refused     " + refusals.map { "\($0.name) \($0.count)" }.joined(separator: ", ")) }
+        if !refusals.isEmpty {
+            lines.append("  refused     " + refusals.map { "\($0.name) \($0.count)" }.joined(separator: ", "))
+        }
         lines.append("")
         lines += others(report)
         guard withWarnings else { return lines }
@@ -71,19 +76,24 @@ enum StatusScreen {
     }
 
     static func others(_ report: StatusReport) -> [String] {
-        let decisions = ["allow", "require_verification"].map { "\($0) \(report.lastHour["decisions \($0)"] ?? 0)" }.joined(separator: ", ")
+        let decisions = ["allow", "require_verification"].map { "\($0) \(report.lastHour["decisions \($0)"] ?? 0)" }.joined(
+            separator: ", ")
         let http = ["2xx", "4xx", "5xx"].map { "\($0) \(report.lastHour["http \($0)"] ?? 0)" }.joined(separator: ", ")
         let dns = ["answer", "none", "failure"].map { "\($0) \(report.lastHour["dns \($0)"] ?? 0)" }.joined(separator: ", ")
         let running = report.hosts.filter(\.isRunning).compactMap(\.snapshot)
         let waiting = Int(running.map(\.outboxEvents).max() ?? 0)
         let oldest = Int64(running.map(\.outboxOldest).max() ?? 0)
         let latency = ["rcpt", "header", "message"].compactMap { stage in
-            running.compactMap { $0.latency[stage] }.max { $0.high < $1.high }.map { "\(stage) \(milliseconds($0.median))/\(milliseconds($0.high))" }
+            running.compactMap { $0.latency[stage] }.max { $0.high < $1.high }.map {
+                "\(stage) \(milliseconds($0.median))/\(milliseconds($0.high))"
+            }
         }.joined(separator: ", ")
         return [
-            emphasised("Last hour"), "  decisions   \(decisions)", "  events      \(waiting) waiting" + (waiting > 0 ? ", the oldest for \(StatusReport.duration(oldest))" : ""),
+            emphasised("Last hour"), "  decisions   \(decisions)",
+            "  events      \(waiting) waiting" + (waiting > 0 ? ", the oldest for \(StatusReport.duration(oldest))" : ""),
         ] + (report.removals.count > 0 ? ["  removals    \(report.removals.count) under way"] : []) + [
-            "  http        \(http)", "  dns         \(dns)", "  milter ms   \(latency.isEmpty ? "-" : latency + "  (median/95th, up to)")",
+            "  http        \(http)", "  dns         \(dns)",
+            "  milter ms   \(latency.isEmpty ? "-" : latency + "  (median/95th, up to)")",
         ]
     }
 

@@ -109,10 +109,13 @@ struct StoreCommand: ParsableCommand {
                 guard let source = installation.store.database as? SQLiteDatabase else {
                     throw StoreRefusal(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
                 }
-                let running = try installation.store.serviceStatus.all().filter { PosternClock.now() - $0.updatedAt <= StatusService.timeout }
+                let running = try installation.store.serviceStatus.all().filter {
+                    PosternClock.now() - $0.updatedAt <= StatusService.timeout
+                }
                 guard live || running.isEmpty else {
                     throw StoreRefusal(
-                        .unmet, "postern serve is running (\(running.map { "\($0.host), pid \($0.pid)" }.joined(separator: "; "))): stop it first, "
+                        .unmet,
+                        "postern serve is running (\(running.map { "\($0.host), pid \($0.pid)" }.joined(separator: "; "))): stop it first, "
                             + "or see --live; nothing was changed")
                 }
                 var settings = PostgresDatabase.Settings()

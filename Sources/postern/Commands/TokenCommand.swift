@@ -120,7 +120,9 @@ struct TokenCommand: ParsableCommand {
                 guard !line.allSatisfy(\.isWhitespace) else { continue }
                 let answer: JSONValue
                 do throws(TokenVerificationRequest.Unreadable) {
-                    let question = try TokenVerificationRequest(line: Array(line.utf8), now: PosternClock.now()) { try? TimeArgument.seconds($0) }
+                    let question = try TokenVerificationRequest(line: Array(line.utf8), now: PosternClock.now()) {
+                        try? TimeArgument.seconds($0)
+                    }
                     answer = await questions.answer(question).json()
                 } catch {
                     answer = .object(["id": error.id, "valid": .bool(false), "error": .string("question: \(error.reason)")])

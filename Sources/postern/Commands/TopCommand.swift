@@ -15,7 +15,9 @@ struct TopCommand: ParsableCommand {
 
     func run() throws {
         guard (1...60).contains(interval) else { throw CommandError.usage("--interval must be 1 to 60 seconds") }
-        guard isTerminal, isatty(STDIN_FILENO) == 1 else { throw CommandError.usage("postern top needs a terminal: use postern status") }
+        guard isTerminal, isatty(STDIN_FILENO) == 1 else {
+            throw CommandError.usage("postern top needs a terminal: use postern status")
+        }
         try installation.withInstallation { installation in
             let terminal = try RawTerminal()
             defer { terminal.restore() }
@@ -104,7 +106,10 @@ final class RawTerminal {
 
     /// Waits for a key, another size, or the time.
     func wait(seconds: Int) -> Event {
-        var files = [pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0), pollfd(fd: Self.pipe.read, events: Int16(POLLIN), revents: 0)]
+        var files = [
+            pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: Self.pipe.read, events: Int16(POLLIN), revents: 0),
+        ]
         guard poll(&files, 2, Int32(seconds) * 1000) > 0 else { return .nothing }
         var octet: UInt8 = 0
         if files[1].revents != 0, read(Self.pipe.read, &octet, 1) == 1 { return octet == 1 ? .resized : .quit }

@@ -16,7 +16,8 @@ struct UserCommand: ParsableCommand {
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add a user with a first inbox.",
-            discussion: "Nothing is forwarded to an inbox until it is verified: --verified says that you know it belongs to the user.")
+            discussion:
+                "Nothing is forwarded to an inbox until it is verified: --verified says that you know it belongs to the user.")
 
         @Argument(help: "The user's identifier, of your choice; stored in clear text, so do not use an email address.")
         var user: String

@@ -34,7 +34,8 @@ struct DecideCommand: AsyncParsableCommand {
     @Option(help: "The app's own account, for an upgrade.")
     var appAccount: String?
     @Option(
-        help: ArgumentHelp("A context signal of the policy, as JSON unless it is text; may be repeated.", valueName: "name=value"))
+        help: ArgumentHelp("A context signal of the policy, as JSON unless it is text; may be repeated.", valueName: "name=value")
+    )
     var context: [String] = []
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions

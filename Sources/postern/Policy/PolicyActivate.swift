@@ -49,7 +49,9 @@ struct PolicyActivate: ParsableCommand {
                 stored, reach: onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
             try Self.report(result, policies)
             if known.contains(where: { $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash }) {
-                Failure.warn("\(stored.name) \(stored.version) had a different text before: raise its version, so that the two can be distinguished")
+                Failure.warn(
+                    "\(stored.name) \(stored.version) had a different text before: raise its version, so that the two can be distinguished"
+                )
             }
         }
     }
@@ -99,7 +101,9 @@ struct PolicyActivate: ParsableCommand {
         let count = Figures.count(backtest.brokenGuaranteeCount)
         throw PolicyRefusal(
             brokenGuarantee: broken.condition, of: policy, file: file,
-            where: "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all")
+            where:
+                "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all"
+        )
     }
 
     /// Says what decides now, for whom, and what did before.
@@ -120,7 +124,8 @@ struct PolicyRollback: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rollback",
         abstract: "Undo the last activation.",
-        discussion: "Repeated, it goes further back. A policy that was rolled back stays in the store, and can be activated by its hash.")
+        discussion:
+            "Repeated, it goes further back. A policy that was rolled back stays in the store, and can be activated by its hash.")
 
     @Argument(help: "The policy's name; by default the default policy.")
     var name: String?

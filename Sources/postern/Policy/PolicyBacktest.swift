@@ -139,14 +139,16 @@ private struct BacktestRow: Encodable {
         comparison = ComparisonRow(backtest.comparison)
         flips = backtest.flippingRules.map {
             Rule(
-                rule: $0.id, newlyAsks: $0.count.newlyAsks, noLongerAsks: $0.count.noLongerAsks, newly: OutcomeRow($0.flips.newlyAsked),
+                rule: $0.id, newlyAsks: $0.count.newlyAsks, noLongerAsks: $0.count.noLongerAsks,
+                newly: OutcomeRow($0.flips.newlyAsked),
                 noLonger: OutcomeRow($0.flips.noLongerAsked))
         }
         newlyAsked = OutcomeRow(backtest.flips.newlyAsked)
         noLongerAsked = OutcomeRow(backtest.flips.noLongerAsked)
         slices = backtest.slices.sorted { $0.key < $1.key }.map {
             Slice(
-                at: timestamp($0.key), questions: $0.value.questions, askedBefore: $0.value.askedBefore, askedAfter: $0.value.askedAfter)
+                at: timestamp($0.key), questions: $0.value.questions, askedBefore: $0.value.askedBefore,
+                askedAfter: $0.value.askedAfter)
         }
         lackingDecisions = backtest.lackingRows
         lackingSignals = backtest.lacking

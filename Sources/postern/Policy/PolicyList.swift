@@ -33,16 +33,21 @@ struct PolicyList: ParsableCommand {
             if output.json { return try printJSON(overview) }
             Table(
                 header: ["POLICY", "VERSION", "HASH", "SINCE", "DECIDES FOR"],
-                rows: overview.policies.map { [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.since, $0.decidesFor.joined(separator: ", ")] }
+                rows: overview.policies.map {
+                    [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.since, $0.decidesFor.joined(separator: ", ")]
+                }
             ).print()
             let troubles = overview.hosts.compactMap { host -> String? in
                 if let refusal = host.refusal { return "\(refusal): \(host.reason ?? "")" }
                 if host.isSilent { return "host \(host.host) has not reported since \(host.at)" }
-                return host.isBehind ? "host \(host.host) uses \(host.policy) \(StoredPolicy.short(host.serving ?? "")) still" : nil
+                return host.isBehind
+                    ? "host \(host.host) uses \(host.policy) \(StoredPolicy.short(host.serving ?? "")) still" : nil
             }
             if !troubles.isEmpty { print("\n" + troubles.joined(separator: "\n")) }
             if let refused = overview.refused {
-                print("\nrefused \(refused.at): \(refused.policy)\(refused.version.isEmpty ? "" : " " + refused.version)\n\(refused.reason)")
+                print(
+                    "\nrefused \(refused.at): \(refused.policy)\(refused.version.isEmpty ? "" : " " + refused.version)\n\(refused.reason)"
+                )
             }
         }
     }
@@ -108,7 +113,8 @@ struct PolicyList: ParsableCommand {
             refused = last.flatMap { change in
                 guard change.action == .refuse else { return nil }
                 return Refused(
-                    at: timestamp(change.at), by: change.actor, policy: change.name, version: change.version, reason: change.detail)
+                    at: timestamp(change.at), by: change.actor, policy: change.name, version: change.version,
+                    reason: change.detail)
             }
         }
     }
@@ -129,7 +135,8 @@ struct PolicyList: ParsableCommand {
     private func printHistory(_ repository: PolicyRepository) throws {
         let rows = try repository.changes(limit: 200).map {
             ChangeRow(
-                at: timestamp($0.at), by: $0.actor, action: $0.action.rawValue, policy: $0.name, version: $0.version, hash: $0.hash,
+                at: timestamp($0.at), by: $0.actor, action: $0.action.rawValue, policy: $0.name, version: $0.version,
+                hash: $0.hash,
                 before: $0.hashBefore, detail: $0.detail)
         }
         if output.json { return try printJSON(rows) }
@@ -156,7 +163,9 @@ struct PolicyList: ParsableCommand {
     private func printAll(_ repository: PolicyRepository) throws {
         let active = Set(try repository.arrangement().policies.map(\.hash))
         let rows = try repository.policies().map {
-            KeptRow(policy: $0.name, version: $0.version, hash: $0.hash, addedAt: timestamp($0.addedAt), isActive: active.contains($0.hash))
+            KeptRow(
+                policy: $0.name, version: $0.version, hash: $0.hash, addedAt: timestamp($0.addedAt),
+                isActive: active.contains($0.hash))
         }
         if output.json { return try printJSON(rows) }
         Table(

@@ -20,7 +20,9 @@ struct PolicyShow: ParsableCommand {
     @Flag(help: "Print policy.yaml as it was written.")
     var source = false
 
-    @Option(help: ArgumentHelp("Write the policy's files into this folder, which must not exist.", valueName: "dir"), completion: .directory)
+    @Option(
+        help: ArgumentHelp("Write the policy's files into this folder, which must not exist.", valueName: "dir"),
+        completion: .directory)
     var export: String?
 
     @OptionGroup var installation: InstallationOptions
@@ -49,7 +51,8 @@ struct PolicyShow: ParsableCommand {
 
     private func write(_ document: PolicyDocument, to folder: String) throws {
         guard !FileManager.default.fileExists(atPath: folder) else {
-            throw CommandError(status: EX_CANTCREAT, message: "\(folder) exists already: choose another folder; nothing was written")
+            throw CommandError(
+                status: EX_CANTCREAT, message: "\(folder) exists already: choose another folder; nothing was written")
         }
         for (path, text) in document.files.sorted(by: { $0.key < $1.key }) {
             let file = URL(filePath: folder, directoryHint: .isDirectory).appending(path: path)
@@ -69,7 +72,8 @@ struct PolicyShow: ParsableCommand {
         let policy = referred.policy
         var lines = ["\(emphasised("\(policy.name) \(policy.version)"))  \(referred.hash)"]
         for (effect, title) in [
-            (RuleEffect.always, "always asked for, whatever the skips say"), (.skip, "waives what is required"), (.require, "required"),
+            (RuleEffect.always, "always asked for, whatever the skips say"), (.skip, "waives what is required"),
+            (.require, "required"),
         ] {
             let rules = policy.rules.filter { $0.effect == effect }
             guard !rules.isEmpty else { continue }

@@ -54,7 +54,8 @@ struct PolicyStats: ParsableCommand {
         var rows: [[String]] = []
         for event in PolicyEvent.allCases {
             guard let counts = statistics.events[event.rawValue] else { continue }
-            rows.append([event.rawValue, Figures.count(counts.questions), Figures.percent(counts.stepUpRate)] + rates(counts.outcomes))
+            rows.append(
+                [event.rawValue, Figures.count(counts.questions), Figures.percent(counts.stepUpRate)] + rates(counts.outcomes))
         }
         rows.append(["all", Figures.count(total.questions), Figures.percent(total.stepUpRate)] + rates(total.outcomes))
         Table(header: ["EVENT", "DECISIONS", "ASKED"] + header, rows: rows).print()
@@ -64,14 +65,17 @@ struct PolicyStats: ParsableCommand {
             header: ["RULE", "MATCHED", "OF ALL", "WAIVED", "SHADOW", "MISSING", "ERRORS"] + header,
             rows: rules.map { id, rule in
                 [
-                    id, Figures.count(rule.matched), Figures.percent(rule.matched, of: total.questions), Figures.count(rule.waived),
+                    id, Figures.count(rule.matched), Figures.percent(rule.matched, of: total.questions),
+                    Figures.count(rule.waived),
                     Figures.count(rule.shadow), Figures.count(rule.missing), Figures.count(rule.errors),
                 ] + rates(rule.outcomes)
             }
         ).print()
         if statistics.degraded > 0 { print("\n\(Figures.count(statistics.degraded)) decisions without history.") }
         if statistics.overridden > 0 {
-            print("\n\(Figures.count(statistics.overridden)) decisions in which a guarantee had to override the rules: fix the policy.")
+            print(
+                "\n\(Figures.count(statistics.overridden)) decisions in which a guarantee had to override the rules: fix the policy."
+            )
         }
     }
 
@@ -120,7 +124,8 @@ struct PolicyStats: ParsableCommand {
             events = statistics.events.mapValues(Event.init)
             rules = statistics.rules.sorted { $0.key < $1.key }.map { id, rule in
                 Rule(
-                    rule: id, matched: rule.matched, stepUpRate: Double(rule.matched) / Double(max(1, all.questions)), waived: rule.waived,
+                    rule: id, matched: rule.matched, stepUpRate: Double(rule.matched) / Double(max(1, all.questions)),
+                    waived: rule.waived,
                     shadow: rule.shadow, missing: rule.missing, errors: rule.errors, passRate: rule.outcomes.passRate,
                     failureRate: rule.outcomes.failureRate, abandonmentRate: rule.outcomes.abandonmentRate,
                     outcomes: OutcomeRow(rule.outcomes))

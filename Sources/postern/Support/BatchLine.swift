@@ -72,7 +72,8 @@ enum BatchLine {
         case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"
         case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
             context.codingPath.isEmpty
-                ? "the line is not a JSON object" : "\(context.codingPath.map(\.stringValue).joined(separator: ".")) has the wrong type"
+                ? "the line is not a JSON object"
+                : "\(context.codingPath.map(\.stringValue).joined(separator: ".")) has the wrong type"
         case DecodingError.dataCorrupted(let context): context.codingPath.isEmpty ? "not JSON" : context.debugDescription
         default: "\(error)"
         }

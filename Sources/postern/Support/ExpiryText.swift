@@ -12,7 +12,8 @@ enum ExpiryText {
         return overflow || seconds > 100 * 366 * 86_400 ? nil : seconds
     }
 
-    /// The moment that `never` (nil), a duration from now on, a date (its end in UTC) or a time in ISO 8601 stands for, since 1970.
+    /// The moment that `never` (nil), a duration from now on, a date (its end in UTC) or a time in ISO 8601 stands for, since
+    /// 1970.
     static func seconds(_ text: String, now: Int64) throws -> Int64? {
         if text == "never" { return nil }
         if let duration = duration(text) { return now + duration }

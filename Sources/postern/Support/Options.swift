@@ -13,7 +13,8 @@ struct InstallationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Set a configuration key for this command, overriding file and environment; may be repeated.", valueName: "key=value"))
+            "Set a configuration key for this command, overriding file and environment; may be repeated.", valueName: "key=value")
+    )
     var set: [String] = []
 
     /// Opens configuration, keys and store, and hands them to `body`.
@@ -83,8 +84,8 @@ func thisChange() -> Change {
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
-/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: where others keep us from
-/// writing, the service goes on.
+/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: where others keep
+/// us from writing, the service goes on.
 func takeAway(from store: Store) throws {
     do {
         for failure in try store.removals.run(now: PosternClock.now(), pause: leaveTurn)

@@ -30,7 +30,8 @@ struct PostfixProbe {
             facts.hasHeaderCheck = plan.headerChecks == nil
             facts.bypasses = plan.notes.filter { $0.contains("does not pass Postern") || $0.contains("bypass") }
             facts.conflicts = plan.conflicts
-            facts.ownerTrouble = MilterPeers(configuration.milter.peers).trouble(mailOwner: postfix.expanded["mail_owner"] ?? "postfix")
+            facts.ownerTrouble = MilterPeers(configuration.milter.peers).trouble(
+                mailOwner: postfix.expanded["mail_owner"] ?? "postfix")
             do { facts.parked = try PostfixQueue.parked(at: configuration.relayDomains, directory: plan.directory) } catch {
                 facts.queueTrouble = "\(error)"
             }
@@ -85,7 +86,10 @@ struct PostfixProbe {
         guard let tool = ToolRun.find("openssl", in: ["/usr/bin", "/usr/local/bin"]) else {
             return CertificateFacts(path: path, state: .unknown("the openssl command was not found"))
         }
-        guard let lines = try? ToolRun(tool, ["x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost", host]).output,
+        guard
+            let lines = try? ToolRun(
+                tool, ["x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost", host]
+            ).output,
             let date = lines.split(separator: "\n").first(where: { $0.hasPrefix("notAfter=") })?.dropFirst("notAfter=".count),
             let end = try? Date(date.replacing(" ", with: "T"), strategy: .iso8601)
         else { return CertificateFacts(path: path, state: .unreadable("openssl cannot read it")) }

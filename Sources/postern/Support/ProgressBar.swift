@@ -27,7 +27,8 @@ final class ProgressBar {
         let now = clock.now
         if let drawn, now - drawn < Self.interval { return }
         drawn = now
-        write("\r" + Self.text(done: done, total: total, count: count, of: what, seconds: (now - start) / .seconds(1)) + "\u{1B}[K")
+        write(
+            "\r" + Self.text(done: done, total: total, count: count, of: what, seconds: (now - start) / .seconds(1)) + "\u{1B}[K")
     }
 
     /// Takes the bar away, so that a line can be written.

@@ -77,14 +77,17 @@ import Testing
         #expect(try await rig.ask(.get, "/v1/events?state=lost", key: juice).status == 400)
         let first = try #require(seen.last)
         _ = try rig.store.outbox.park(jti: first, APIFixture.change)
-        #expect(try await rig.ask(.get, "/v1/events?state=parked", key: juice).json["items"].items.map { $0["jti"].string } == [first])
+        #expect(
+            try await rig.ask(.get, "/v1/events?state=parked", key: juice).json["items"].items.map { $0["jti"].string } == [first]
+        )
         #expect(try await rig.ask(.post, "/v1/events/\(first)/retry", key: soda).status == 404)
         #expect(try await rig.ask(.post, "/v1/events/nonsense/retry", key: juice).status == 404)
         let retried = try await rig.ask(.post, "/v1/events/\(first)/retry", key: juice)
         #expect(retried.status == 200 && retried.json["state"].string == "pending", "\(retried.text)")
         let event = try #require(try rig.store.outbox.events(jti: first).first)
         let leases = rig.store.leases
-        let lease = try #require(try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "test"))
+        let lease = try #require(
+            try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "test"))
         #expect(try rig.store.outbox.recordResults([DeliveryResult(event)], under: lease, now: APIFixture.start))
         #expect(try await rig.ask(.post, "/v1/events/\(first)/retry", key: juice).problem == "conflict")
     }
@@ -92,7 +95,8 @@ import Testing
     /// A decision that was really made and logged is in what its user downloads, with its reasons.
     @Test func aLoggedDecisionIsInTheUsersDownload() async throws {
         let asked = try await rig.ask(
-            .post, "/v1/decisions", key: juice, body: #"{"event":"sensitive_action","client_id":"com.juice","sub":"\#(address.account.sub)"}"#)
+            .post, "/v1/decisions", key: juice,
+            body: #"{"event":"sensitive_action","client_id":"com.juice","sub":"\#(address.account.sub)"}"#)
         #expect(asked.status == 200, "\(asked.text)")
         let id = try #require(asked.json["decision_id"].string)
         try serving.flushDecisions()

@@ -26,7 +26,8 @@ import Testing
                     fetcher: InlineFetcher(), storage: nil, now: now, logger: rig.log.logger)
                 return [
                     NotificationRoutes(
-                        store: rig.store, pool: rig.pool, issuers: StoredIssuers(rig.store.issuers, now: now, logger: rig.log.logger),
+                        store: rig.store, pool: rig.pool,
+                        issuers: StoredIssuers(rig.store.issuers, now: now, logger: rig.log.logger),
                         keys: cache, now: now)
                 ]
             }
@@ -42,8 +43,10 @@ import Testing
             _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
             let sub = sub
             try rig.store.database.write(.durable) { connection in
-                let account = try connection.row(
-                    "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, ?1, 1) RETURNING id", [.text(sub)])?.integer(0) ?? 0
+                let account =
+                    try connection.row(
+                        "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, ?1, 1) RETURNING id", [.text(sub)])?.integer(
+                        0) ?? 0
                 try connection.run(
                     "INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at) VALUES (1, ?1, '001.abc', ?2, 1)",
                     [.text(NotificationTests.iss), .integer(account)])
@@ -56,7 +59,8 @@ import Testing
         }
 
         func post(
-            _ type: String, jti: String, iss: String = iss, aud: String = "com.juice", issuedAt: Int64? = nil, by signer: IdentitySigningKey? = nil,
+            _ type: String, jti: String, iss: String = iss, aud: String = "com.juice", issuedAt: Int64? = nil,
+            by signer: IdentitySigningKey? = nil,
             to issuer: String = "apple"
         ) async throws -> Response {
             let event: JSONObject = [
@@ -118,7 +122,10 @@ import Testing
         }
         #expect(try world.state() == .authorized)
         #expect(try await world.post("account-delete", jti: "6", to: "nobody").status == 404)
-        #expect(try await world.rig.ask(.post, "/v1/notifications/apple", body: String(repeating: " ", count: 200_000)).status == 413)
-        #expect(try await world.rig.ask(.post, "/v1/notifications/apple", body: "{}", headers: ["Content-Type": "text/plain"]).status == 415)
+        #expect(
+            try await world.rig.ask(.post, "/v1/notifications/apple", body: String(repeating: " ", count: 200_000)).status == 413)
+        #expect(
+            try await world.rig.ask(.post, "/v1/notifications/apple", body: "{}", headers: ["Content-Type": "text/plain"]).status
+                == 415)
     }
 }

@@ -9,7 +9,10 @@ import Testing
     private func ask(_ service: LiveService, trusting authority: String, _ options: [String] = []) throws -> String {
         let client = try ManagedProcess(
             "/usr/bin/env",
-            ["openssl", "s_client", "-connect", "127.0.0.1:\(service.port)", "-CAfile", authority, "-verify_return_error", "-verify_ip", "127.0.0.1"]
+            [
+                "openssl", "s_client", "-connect", "127.0.0.1:\(service.port)", "-CAfile", authority, "-verify_return_error",
+                "-verify_ip", "127.0.0.1",
+            ]
                 + options)
         client.writeInput("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         // Its input stays open, as it would end with it; the answer ends the connection.
@@ -76,7 +79,9 @@ import Testing
     }
 
     /// Behind a proxy the listener itself has no certificate: what counts is the address that others reach it at.
-    @Test(arguments: ["https://id.example", "http://127.0.0.1"]) func browsersComeBackByHTTPSWhereThatIsThePublicAddress(_ url: String) throws {
+    @Test(arguments: ["https://id.example", "http://127.0.0.1"]) func browsersComeBackByHTTPSWhereThatIsThePublicAddress(
+        _ url: String
+    ) throws {
         let service = try LiveService(["http.public_url": url])
         let wire = try Wire(service.port)
         wire.send("GET /healthz HTTP/1.1\r\nHost: id.example\r\nConnection: close\r\n\r\n")

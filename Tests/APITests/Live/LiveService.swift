@@ -27,18 +27,22 @@ final class LiveService: @unchecked Sendable {
         let made = try ManagedProcess.run(program, ["init", "--directory", folder, "--relay-domain", "relay.example"])
         try #require(made.status == 0, "\(made.output)")
         let all = [
-            "milter.socket": socket, "http.listen": "127.0.0.1:0", "dns.servers": "\(dns.address)", "http.requests_per_second": "100000",
+            "milter.socket": socket, "http.listen": "127.0.0.1:0", "dns.servers": "\(dns.address)",
+            "http.requests_per_second": "100000",
             "mail.submission": "127.0.0.1:9",
         ].merging(settings) { $1 }
         arguments =
-            ["serve", "--config", folder + "/postern.yaml"] + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
+            ["serve", "--config", folder + "/postern.yaml"]
+            + all.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
         (process, port) = try Self.start(program, arguments)
     }
 
     private static func start(_ program: String, _ arguments: [String]) throws -> (ManagedProcess, UInt16) {
         let process = try ManagedProcess(program, arguments)
         let line = try process.waitForLine(containing: "listening for HTTP")
-        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last.flatMap { UInt16($0) }
+        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last.flatMap {
+            UInt16($0)
+        }
         try process.waitForLine(containing: "serving")
         return (process, try #require(port))
     }
@@ -85,7 +89,8 @@ final class LiveService: @unchecked Sendable {
     /// A key in clear.
     func key(_ arguments: String...) throws -> String {
         let result = try ManagedProcess.run(program, ["key", "issue"] + arguments + ["--config", folder + "/postern.yaml"])
-        return try #require(result.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(result.output)")
+        return try #require(
+            result.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(result.output)")
     }
 
     /// Status and body of one request.

@@ -33,9 +33,10 @@ import Testing
     @Test func aThousandIdleConnectionsHinderNeitherMailNorOthers() throws {
         let service = try LiveService()
         FileDescriptors.raise()
-        // Held by another process: with more than 1,300 open files in this one, Foundation's `Process.run` reads past the end of its
-        // list of them, and once crashed the whole run.
-        let idle = try ManagedProcess("/usr/bin/perl", ["-MIO::Socket::INET", "-e", Self.idleConnections, "\(service.port)", "1000"])
+        // Held by another process: with more than 1,300 open files in this one, Foundation's `Process.run` reads past the end of
+        // its list of them, and once crashed the whole run.
+        let idle = try ManagedProcess(
+            "/usr/bin/perl", ["-MIO::Socket::INET", "-e", Self.idleConnections, "\(service.port)", "1000"])
         defer { idle.end() }
         try idle.waitForLine(containing: "connected")
         #expect(MilterProbe.ask(service.socket) == .fine)
@@ -71,7 +72,8 @@ import Testing
         #expect(try eventually { try service.ask("GET", "/metrics", key: key).status == 200 })
         let text = try service.ask("GET", "/metrics", key: key).body
         #expect(text.contains("postern_http_requests_total{route=\"/metrics\",method=\"GET\",status=\"200\"}"))
-        guard let promtool = ["/usr/bin/promtool", "/usr/local/bin/promtool"].first(where: FileManager.default.isExecutableFile) else {
+        guard let promtool = ["/usr/bin/promtool", "/usr/local/bin/promtool"].first(where: FileManager.default.isExecutableFile)
+        else {
             print("promtool is not installed (Debian: prometheus): the metrics were not checked with it")
             return
         }
@@ -90,7 +92,8 @@ import Testing
             ("GET", "/v1/users/\(inbox)", nil), ("GET", "/v1/users?cursor=\(inbox)", nil), ("GET", "/\(inbox)?\(inbox)", nil),
             ("POST", "/v1/users", "{\"user\":\"\(inbox)\",\"inbox\":\"\(inbox)\"}"), ("POST", "/v1/users", "{\"\(inbox)\":1}"),
             ("POST", "/v1/users/jane/inboxes", "{\"inbox\":\"\(inbox)\"}"), ("POST", "/v1/users", inbox),
-            ("POST", "/v1/users/jane/addresses", "{\"team\":\"\(inbox)\"}"), ("POST", "/v1/users/jane/inboxes/1/verification", nil),
+            ("POST", "/v1/users/jane/addresses", "{\"team\":\"\(inbox)\"}"),
+            ("POST", "/v1/users/jane/inboxes/1/verification", nil),
         ] as [(String, String, String?)] {
             let answer = try service.ask(method, path, key: key, body: body)
             #expect(answer.status >= 400 && answer.status != 500, "\(method) \(path): \(answer.status)")
@@ -99,7 +102,9 @@ import Testing
         let other = try Wire(service.port)
         other.send("GET /healthz HTTP/1.1\r\nHost: \(inbox)\r\nConnection: close\r\n\r\n")
         #expect(other.rest().hasPrefix("HTTP/1.1 400"))
-        wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(inbox)\r\nX-Request-Id: \(inbox)\r\nConnection: close\r\n\r\n")
+        wire.send(
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(inbox)\r\nX-Request-Id: \(inbox)\r\nConnection: close\r\n\r\n"
+        )
         #expect(wire.rest().contains("HTTP/1.1 "))
         try service.waitForLog("route=/healthz")
         #expect(!service.log.lowercased().contains(inbox))

@@ -52,16 +52,20 @@ import Testing
         // As a newer program may leave it: active in the store, and not to be loaded here.
         let installation = try Installation.open(flag: service.folder, environment: [:], now: 1)
         defer { try? installation.close() }
-        let bad = StoredPolicy(name: "risk-default", version: "2099", document: PolicyDocument(files: ["policy.yaml": wrong]).octets)
+        let bad = StoredPolicy(
+            name: "risk-default", version: "2099", document: PolicyDocument(files: ["policy.yaml": wrong]).octets)
         let now = Int64(Date().timeIntervalSince1970)
         _ = try installation.store.policies.activate(bad, reach: .automatic, Change(actor: "test", now: now))
         #expect(try eventually { try service.ask("GET", "/readyz").body == #"{"policy":"last_good","status":"ready"}"# })
         #expect(try decision().contains(builtIn), "the last good one decides")
         #expect(MilterProbe.ask(service.socket) == .fine)
-        #expect(try eventually { try service.run("policy", "list").contains("refuses risk-default \(StoredPolicy.short(bad.hash))") })
+        #expect(
+            try eventually { try service.run("policy", "list").contains("refuses risk-default \(StoredPolicy.short(bad.hash))") })
         let status = try ManagedProcess.run(service.program, ["status", "--config", service.folder + "/postern.yaml"])
         #expect(status.status == 1)
-        #expect(status.output.contains("refuses risk-default \(StoredPolicy.short(bad.hash)) and uses \(StoredPolicy.short(builtIn))"))
+        #expect(
+            status.output.contains("refuses risk-default \(StoredPolicy.short(bad.hash)) and uses \(StoredPolicy.short(builtIn))")
+        )
         try service.waitForLog("a policy does not load, an earlier one stays in force")
 
         // And back.

@@ -16,13 +16,15 @@ import Testing
         init(_ program: String, to service: UInt16) throws {
             folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-nginx-\(UUID().uuidString)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../docs/OPERATING.md")
+            let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+                "../../../docs/OPERATING.md")
             let documented = try #require(
                 try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```nginx\n").dropFirst().first?
                     .components(separatedBy: "```").first)
             try #require(documented.contains("127.0.0.1:8890"))
             port = try FreePort.next()
-            let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \($0);" }.joined(separator: " ")
+            let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \($0);" }.joined(
+                separator: " ")
             let configuration = """
                 daemon off; master_process off; pid nginx.pid; error_log stderr notice;
                 events {}
@@ -62,7 +64,8 @@ import Testing
         }
 
         /// The status of a form that `client` sends, who says in X-Forwarded-For what they like.
-        func signIn(_ form: (cookie: String, token: String), from client: String, saying forwarded: String? = nil) throws -> Int? {
+        func signIn(_ form: (cookie: String, token: String), from client: String, saying forwarded: String? = nil) throws -> Int?
+        {
             let body = "email=nobody%40home.example&csrf=\(form.token)"
             let answer = try ask(
                 from: client,
@@ -86,7 +89,9 @@ import Testing
         for number in 0..<12 { statuses.append(try proxy.signIn(form, from: "198.51.100.7", saying: "203.0.113.\(number)")) }
         #expect(statuses.first == 303 && statuses.last == 429, "\(statuses)")
         // Everyone else goes on, the one they pretended to be too; over IPv6 a /64 is one user.
-        for client in ["198.51.100.8", "203.0.113.11", "2001:db8:1::1"] { #expect(try proxy.signIn(form, from: client) == 303, "\(client)") }
+        for client in ["198.51.100.8", "203.0.113.11", "2001:db8:1::1"] {
+            #expect(try proxy.signIn(form, from: client) == 303, "\(client)")
+        }
         #expect(try proxy.signIn(form, from: "198.51.100.7") == 429)
     }
 }

@@ -8,7 +8,8 @@ import Testing
 @Suite struct SchemathesisTests {
     /// `make test-tools` puts it there.
     private static var tool: String? {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../.build/test-tools/bin")
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "../../../.build/test-tools/bin")
         let path = root.appendingPathComponent("schemathesis").standardizedFileURL.path
         return FileManager.default.isExecutableFile(atPath: path) ? path : nil
     }
@@ -28,14 +29,17 @@ import Testing
         try service.run("address", "issue", "juice", "jane")
         let scopes = Scope.available(to: owner == "team" ? .team : .operator).map(\.rawValue).joined(separator: ",")
         let key = try service.key(owner == "team" ? "juice" : "--operator", "--scope", scopes)
-        let settings = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("schemathesis.toml").path
+        let settings = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("schemathesis.toml")
+            .path
         let process = try ManagedProcess(
             tool,
             [
-                "--config-file", settings, "run", "http://127.0.0.1:\(service.port)/openapi.yaml", "--header", "Authorization: Bearer \(key)", "--checks",
+                "--config-file", settings, "run", "http://127.0.0.1:\(service.port)/openapi.yaml", "--header",
+                "Authorization: Bearer \(key)", "--checks",
                 "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,"
                     + "negative_data_rejection,positive_data_acceptance",
-                "--phases", "examples,coverage,fuzzing", "--max-examples", "25", "--seed", "20261121", "--no-shrink", "--continue-on-failure",
+                "--phases", "examples,coverage,fuzzing", "--max-examples", "25", "--seed", "20261121", "--no-shrink",
+                "--continue-on-failure",
                 "--suppress-health-check", "all", "--request-timeout", "120", "--workers", "1",
             ], directory: service.folder)
         let status = try process.waitForExit(seconds: 1800)

@@ -53,12 +53,15 @@ import Testing
         try Self.move(Self.files, service, to: "/away", back: true)
         // Ready with the next word that the service writes of itself, which is one every two seconds.
         let deadline = ContinuousClock.now + .seconds(60)
-        while try service.ask("GET", "/readyz").status != 200 { try #require(ContinuousClock.now < deadline, "it is never ready again") }
+        while try service.ask("GET", "/readyz").status != 200 {
+            try #require(ContinuousClock.now < deadline, "it is never ready again")
+        }
         #expect(try Self.add("second", service, key) == 201)
         #expect(try Self.users(service) == ["first", "second"])
         // Without a service it is restored.
         try service.kill()
-        try Self.move(Self.files.filter { FileManager.default.fileExists(atPath: service.folder + "/" + $0) }, service, to: "/away")
+        try Self.move(
+            Self.files.filter { FileManager.default.fileExists(atPath: service.folder + "/" + $0) }, service, to: "/away")
         #expect(try ManagedProcess.run(service.program, arguments).status == 0)
         #expect(try Self.users(service) == ["first"])
     }
@@ -144,7 +147,8 @@ import Testing
         let change = Change(actor: "test", now: Int64(Date().timeIntervalSince1970))
         for number in 0..<120 {
             _ = try store.users.add(
-                id: "u\(number)", name: nil, inbox: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")), isVerified: true, change)
+                id: "u\(number)", name: nil, inbox: InboxAddress(AddrSpec(localPart: "u\(number)", domain: "home.example")),
+                isVerified: true, change)
             _ = try store.addresses.issue(team: "juice", user: "u\(number)", change)
         }
         // What the command does first; it would go on with the rest.

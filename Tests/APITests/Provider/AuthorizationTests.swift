@@ -101,14 +101,16 @@ import Testing
         // For another user it is hidden, with or without saying so.
         for (user, hide) in [("joe", true), ("jim", nil)] as [(String, Bool?)] {
             _ = try rig.api.store.users.add(
-                id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true, APIFixture.change)
+                id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true,
+                APIFixture.change)
             let answer = try await rig.authorize(["user": user, "hide_my_email": hide])
             #expect(!answer.text.contains("home.example"))
             #expect(try await rig.claims(answer).isPrivateEmail == true)
         }
         // What one app was given does not change because another asks otherwise.
         let other = try await rig.claims(
-            try await rig.authorize(["user": "joe", "hide_my_email": false, "client_id": "com.example.press"]), audience: "com.example.press")
+            try await rig.authorize(["user": "joe", "hide_my_email": false, "client_id": "com.example.press"]),
+            audience: "com.example.press")
         #expect(other.isPrivateEmail == true)
     }
 
@@ -118,7 +120,8 @@ import Testing
         let inboxes = rig.api.store.inboxes
         let tokens = try await rig.signedIn(["hide_my_email": false])
         let secret = try inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIFixture.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
+            APIFixture.change)
         try inboxes.makeDefault(user: "jane", .number(secret.number), APIFixture.change)
         #expect(try await rig.claims(try await rig.refresh(tokens.refresh)).email?.revealed.wireForm == "jane@home.example")
         for hide in [nil, false, true] as [Bool?] {
@@ -141,7 +144,8 @@ import Testing
         _ = try await rig.authorize(["hide_my_email": false])
         let account = try #require(try store.accounts.accounts(user: "jane").first).number
         _ = try store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIFixture.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
+            APIFixture.change)
         try store.inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
         try store.grants.revokeAll(account: account, APIFixture.change)
         // Back without the scope: nothing was said of the address.
@@ -150,12 +154,14 @@ import Testing
         #expect(later.status == 200 && !later.text.contains("clinic"), "\(later.text)")
     }
 
-    /// The team had been given one inbox; a second app of it, with another one chosen for hidden mail, was given that one in the clear.
+    /// The team had been given one inbox; a second app of it, with another one chosen for hidden mail, was given that one in the
+    /// clear.
     @Test func anInboxThatIsChosenForHiddenMailIsNotShared() async throws {
         let rig = try await ProviderFixture()
         _ = try await rig.authorize(["hide_my_email": false])
         let secret = try rig.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false, APIFixture.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
+            APIFixture.change)
         for hide in [true, nil] as [Bool?] {
             let other = try await rig.authorize(["client_id": "com.example.press", "hide_my_email": hide, "inbox": secret.number])
             #expect(!other.text.contains("clinic"))
@@ -168,13 +174,15 @@ import Testing
     @Test func theUserChoosesAnInbox() async throws {
         let rig = try await ProviderFixture()
         let work = try rig.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true, isReplyOnly: false, APIFixture.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true, isReplyOnly: false,
+            APIFixture.change)
         let byNumber = try await rig.claims(try await rig.authorize(["inbox": work.number, "hide_my_email": false]))
         #expect(byNumber.email?.revealed.wireForm == "jane@office.example")
         let byAddress = try await rig.claims(try await rig.authorize(["inbox": "jane@home.example", "hide_my_email": false]))
         #expect(byAddress.email?.revealed.wireForm == "jane@home.example")
         let unverified = try rig.api.store.inboxes.add(
-            user: "jane", InboxAddress(try AddrSpec.typed("new@office.example")), isVerified: false, isReplyOnly: false, APIFixture.change)
+            user: "jane", InboxAddress(try AddrSpec.typed("new@office.example")), isVerified: false, isReplyOnly: false,
+            APIFixture.change)
         #expect(try await rig.authorize(["inbox": unverified.number]).status == 409)
         let unknown = try await rig.authorize(["inbox": "secret.person@office.example"])
         #expect(unknown.status == 404)
@@ -189,7 +197,8 @@ import Testing
         for answer in [first, exchanged, refreshed] { #expect(try await rig.claims(answer).orgID == "school-17") }
         // Policies know the user as managed, until an authorization without one.
         func isManaged() throws -> Bool? {
-            try rig.api.store.database.read { try $0.row("SELECT is_managed FROM users", [])?.optionalInteger(0).map { $0 == 1 } } ?? nil
+            try rig.api.store.database.read { try $0.row("SELECT is_managed FROM users", [])?.optionalInteger(0).map { $0 == 1 } }
+                ?? nil
         }
         #expect(try isManaged() == true)
         #expect(try await rig.claims(try await rig.authorize()).orgID == nil)
@@ -203,7 +212,8 @@ import Testing
         #expect(try await rig.claims(answer).subject == sub)
         #expect(try await rig.authorize(["user_hint": sub]).status == 200)
         _ = try rig.api.store.users.add(
-            id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")), isVerified: true, APIFixture.change)
+            id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")), isVerified: true, APIFixture.change
+        )
         #expect(try await rig.authorize(["user": "joe", "user_hint": sub]).status == 409)
         // Another team's subject says nothing.
         #expect(try await rig.authorize(["user": nil, "user_hint": sub, "client_id": "com.example.soda"]).status == 422)
@@ -212,7 +222,8 @@ import Testing
     @Test func whatCannotBeAuthorizedIsSaidByMember() async throws {
         let rig = try await ProviderFixture()
         _ = try rig.api.store.users.add(
-            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false, APIFixture.change)
+            id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false,
+            APIFixture.change)
         let cases: [([String: Any?], Int, String?)] = [
             (["user": nil], 422, "/user"), (["user": "nobody"], 404, nil), (["user": "new"], 409, nil),
             (["client_id": nil], 422, "/client_id"), (["client_id": "com.example.none"], 404, nil),
@@ -221,10 +232,14 @@ import Testing
             (["nonce": ""], 422, "/nonce"), (["nonce": String(repeating: "n", count: 513)], 422, "/nonce"),
             (["state": String(repeating: "s", count: 4_097)], 422, "/state"), (["real_user_status": 3], 422, "/real_user_status"),
             (["real_user_status": -1], 422, "/real_user_status"), (["auth_time": rig.api.now + 1], 422, "/auth_time"),
-            (["scopes": ["openid"], "hide_my_email": false], 422, "/hide_my_email"), (["hide_my_email": "no"], 422, "/hide_my_email"),
+            (["scopes": ["openid"], "hide_my_email": false], 422, "/hide_my_email"),
+            (["hide_my_email": "no"], 422, "/hide_my_email"),
             (["code_challenge": "x", "code_challenge_method": "S256"], 422, "/code_challenge"),
             (["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"], 422, "/code_challenge_method"),
-            (["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "plain"], 422, "/code_challenge_method"),
+            (
+                ["code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "plain"], 422,
+                "/code_challenge_method"
+            ),
             (["code_challenge_method": "S256"], 422, "/code_challenge"), (["inbox": true], 422, "/inbox"),
             (["org_id": "a\nb"], 422, "/org_id"), (["unknown": 1], 422, "/unknown"), (["user_hint": "x"], 422, "/user_hint"),
         ]
@@ -232,7 +247,9 @@ import Testing
             let answer = try await rig.authorize(changes)
             #expect(answer.status == status, "\(changes): \(answer.text)")
             #expect(answer.problem != nil)
-            if let pointer { #expect(answer.json["errors"].items.first?["pointer"].string == pointer, "\(changes): \(answer.text)") }
+            if let pointer {
+                #expect(answer.json["errors"].items.first?["pointer"].string == pointer, "\(changes): \(answer.text)")
+            }
         }
         // None of that was consent.
         #expect(try rig.api.store.accounts.accounts().isEmpty)

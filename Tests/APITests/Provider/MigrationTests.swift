@@ -7,7 +7,9 @@ import PosternStore
 import Testing
 
 @Suite struct MigrationTests {
-    private func token(_ rig: ProviderFixture, _ client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice") async throws -> String {
+    private func token(
+        _ rig: ProviderFixture, _ client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice"
+    ) async throws -> String {
         let secret = try rig.secret(client, changing: ["iss": .string(team)], by: key)
         let answer = try await rig.post(
             "/auth/token",
@@ -16,7 +18,8 @@ import Testing
     }
 
     private func ask(
-        _ rig: ProviderFixture, _ form: [(String, String)], token: String?, client: String = "com.example.juice", by key: TeamKey? = nil, team: String = "juice"
+        _ rig: ProviderFixture, _ form: [(String, String)], token: String?, client: String = "com.example.juice",
+        by key: TeamKey? = nil, team: String = "juice"
     ) async throws -> Response {
         let secret = try rig.secret(client, changing: ["iss": .string(team)], by: key)
         return try await rig.post(
@@ -64,6 +67,7 @@ import Testing
         #expect(later.subject == sub)
         #expect(later.all["transfer_sub"] == nil)
         let late = try await token(rig, by: rig.soda, team: "soda")
-        expectAuthError(try await ask(rig, [("transfer_sub", subject)], token: late, by: rig.soda, team: "soda"), "invalid_request")
+        expectAuthError(
+            try await ask(rig, [("transfer_sub", subject)], token: late, by: rig.soda, team: "soda"), "invalid_request")
     }
 }

@@ -60,11 +60,14 @@ final class ProviderFixture: Sendable {
         _ = try store.clients.addKey(team: "juice", keyID: juice.key.keyID, pem: juice.publicPEM, change)
         _ = try store.clients.addKey(team: "soda", keyID: soda.key.keyID, pem: soda.publicPEM, change)
         _ = try store.users.add(
-            id: "jane", name: "Jane Mary Doe", inbox: InboxAddress(try AddrSpec.typed("jane@home.example")), isVerified: true, change)
+            id: "jane", name: "Jane Mary Doe", inbox: InboxAddress(try AddrSpec.typed("jane@home.example")), isVerified: true,
+            change)
     }
 
     /// A client secret of a team.
-    func secret(_ clientID: String = "com.example.juice", changing: [String: JSONValue?] = [:], by key: TeamKey? = nil) throws -> String {
+    func secret(
+        _ clientID: String = "com.example.juice", changing: [String: JSONValue?] = [:], by key: TeamKey? = nil
+    ) throws -> String {
         let isSoda = clientID == "com.example.soda"
         var claims: JSONObject = [
             "iss": isSoda ? "soda" : "juice", "sub": .string(clientID), "aud": .string(Self.issuer), "iat": .integer(api.now),
@@ -77,7 +80,8 @@ final class ProviderFixture: Sendable {
     /// Asks for an authorization with what a page usually sends; a nil takes a member away.
     func authorize(_ changes: [String: Any?] = [:]) async throws -> Response {
         var body: [String: Any] = [
-            "user": "jane", "client_id": "com.example.juice", "redirect_uri": Self.redirect, "scopes": ["openid", "email", "name"],
+            "user": "jane", "client_id": "com.example.juice", "redirect_uri": Self.redirect,
+            "scopes": ["openid", "email", "name"],
             "nonce": "n-0S6_WzA2Mj", "state": "af0ifjsldkj",
         ]
         for (name, value) in changes { body[name] = value }
@@ -109,7 +113,9 @@ final class ProviderFixture: Sendable {
     }
 
     /// Exchanges a code.
-    func redeem(_ code: String, _ clientID: String = "com.example.juice", _ more: [(String, String)] = [], redirect: String = redirect)
+    func redeem(
+        _ code: String, _ clientID: String = "com.example.juice", _ more: [(String, String)] = [], redirect: String = redirect
+    )
         async throws -> Response
     {
         try await client(
@@ -117,7 +123,9 @@ final class ProviderFixture: Sendable {
     }
 
     /// Refreshes.
-    func refresh(_ token: String, _ clientID: String = "com.example.juice", _ more: [(String, String)] = []) async throws -> Response {
+    func refresh(
+        _ token: String, _ clientID: String = "com.example.juice", _ more: [(String, String)] = []
+    ) async throws -> Response {
         try await client("/auth/token", clientID, [("grant_type", "refresh_token"), ("refresh_token", token)] + more)
     }
 

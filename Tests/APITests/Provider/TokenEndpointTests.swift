@@ -106,7 +106,9 @@ import Testing
         expectAuthError(try await rig.refresh(tokens.access), "invalid_grant")
         expectAuthError(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "email admin")]), "invalid_scope")
         #expect(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "email")]).status == 200)
-        #expect(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "")]).json["scope"].string == "email name openid")
+        #expect(
+            try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "")]).json["scope"].string
+                == "email name openid")
     }
 
     @Test func accessTokensLiveAnHour() async throws {
@@ -151,7 +153,8 @@ import Testing
         let rig = try await ProviderFixture()
         func ask(_ scope: String?) async throws -> Response {
             try await rig.client(
-                "/auth/token", "com.example.juice", [("grant_type", "client_credentials")] + (scope.map { [("scope", $0)] } ?? []))
+                "/auth/token", "com.example.juice", [("grant_type", "client_credentials")] + (scope.map { [("scope", $0)] } ?? [])
+            )
         }
         let answer = try await ask("user.migration")
         #expect(answer.status == 200)
@@ -236,7 +239,10 @@ import Testing
         for (name, secret) in cases {
             let answer = try await rig.post(
                 "/auth/token",
-                [("client_id", "com.example.juice"), ("client_secret", secret), ("grant_type", "client_credentials"), ("scope", "user.migration")])
+                [
+                    ("client_id", "com.example.juice"), ("client_secret", secret), ("grant_type", "client_credentials"),
+                    ("scope", "user.migration"),
+                ])
             expectAuthError(answer, "invalid_client")
             #expect(answer.headers[.wwwAuthenticate] == nil, "\(name)")
             if secret.count > 10 { #expect(!answer.text.contains(secret), "\(name)") }
@@ -244,10 +250,14 @@ import Testing
         let longest = try rig.secret(changing: ["exp": .integer(now + 15_777_000)])
         let taken = try await rig.post(
             "/auth/token",
-            [("client_id", "com.example.juice"), ("client_secret", longest), ("grant_type", "client_credentials"), ("scope", "user.migration")])
+            [
+                ("client_id", "com.example.juice"), ("client_secret", longest), ("grant_type", "client_credentials"),
+                ("scope", "user.migration"),
+            ])
         #expect(taken.status == 200)
         expectAuthError(try await rig.post("/auth/token", [("grant_type", "client_credentials")]), "invalid_client")
-        expectAuthError(try await rig.client("/auth/token", "com.example.none", [("grant_type", "client_credentials")]), "invalid_client")
+        expectAuthError(
+            try await rig.client("/auth/token", "com.example.none", [("grant_type", "client_credentials")]), "invalid_client")
         // A key that was removed opens nothing more.
         try rig.api.store.clients.removeKey(team: "juice", keyID: rig.juice.key.keyID, APIFixture.change)
         expectAuthError(try await rig.refresh("pr_x"), "invalid_client")
@@ -286,8 +296,10 @@ import Testing
         }
         for body in [
             "\(start)&grant_type=refresh_token&grant_type=refresh_token", "\(start)&client_id=com.example.juice",
-            "\(start)&x=1&x=1", "\(start)&grant_type=%ZZ", "\(start)&grant_type=%F", "\(start)&grant_type=%FF", "\(start)&grant_type=a%00b",
-            start, "\(start)&grant_type=", "\(start)&grant_type=refresh_token", "\(start)&grant_type=refresh_token&refresh_token=",
+            "\(start)&x=1&x=1", "\(start)&grant_type=%ZZ", "\(start)&grant_type=%F", "\(start)&grant_type=%FF",
+            "\(start)&grant_type=a%00b",
+            start, "\(start)&grant_type=", "\(start)&grant_type=refresh_token",
+            "\(start)&grant_type=refresh_token&refresh_token=",
             "\(start)&grant_type=authorization_code&code=x", "\(start)&grant_type=authorization_code&redirect_uri=x",
             start + String(repeating: "&a", count: 200),
         ] {
@@ -298,7 +310,8 @@ import Testing
         expectAuthError(try await send(start, type: "application/x-www-form-urlencoded; charset=latin1"), "invalid_request")
         expectAuthError(try await send(start + "&x=" + String(repeating: "a", count: 100_000)), "invalid_request")
         let good = try await send(
-            "\(start)&grant_type=client%5fcredentials&scope=user.migration&unknown=1", type: "application/x-www-form-urlencoded; charset=UTF-8")
+            "\(start)&grant_type=client%5fcredentials&scope=user.migration&unknown=1",
+            type: "application/x-www-form-urlencoded; charset=UTF-8")
         #expect(good.status == 200)
         // Only POST.
         #expect(try await rig.api.ask(.get, "/auth/token").status == 405)
@@ -324,7 +337,8 @@ import Testing
         // Anyone who sends a verifier believes in a challenge that no one made (RFC 9700 section 2.1.1).
         let plain = try await rig.code()
         expectAuthError(
-            try await rig.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant", saying: "this one had none")
+            try await rig.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant",
+            saying: "this one had none")
         #expect(try await rig.redeem(plain).status == 200)
     }
 
@@ -336,7 +350,9 @@ import Testing
         let tokens = try await rig.signedIn()
         _ = try await rig.redeem("pc_secretlooking")
         let folder = rig.api.folder
-        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil).map { try Data(contentsOf: $0) }
+        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil).map {
+            try Data(contentsOf: $0)
+        }
         func isFound(_ text: String) -> Bool { files.contains { $0.range(of: Data(text.utf8)) != nil } }
         #expect(isFound("com.example.juice"))
         for secret in [unused, tokens.access, tokens.refresh] {

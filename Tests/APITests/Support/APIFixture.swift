@@ -58,7 +58,9 @@ final class LogRecorder: Sendable {
         }
 
         func log(event: LogEvent) {
-            let fields = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }
+            let fields = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map {
+                " \($0.key)=\($0.value)"
+            }
             recorder.stored.withLock { $0.append("\(event.level) \(event.message)" + fields.joined()) }
         }
     }
@@ -118,7 +120,8 @@ final class APIFixture: Sendable {
 
     /// Over a store that is there already; the folder is removed with the rig.
     init(
-        folder: URL, store: Store, requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536, modules: (APIFixture) throws -> [any RouteModule]
+        folder: URL, store: Store, requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536,
+        modules: (APIFixture) throws -> [any RouteModule]
     ) throws {
         self.folder = folder
         self.store = store
@@ -168,7 +171,8 @@ final class APIFixture: Sendable {
         for (name, value) in headers { fields[try #require(HTTPField.Name(name))] = value }
         let (sent, method) = (fields, method)
         return try await Application(responder: responder, logger: log.logger).test(.router) { client in
-            try await client.execute(uri: path, method: method, headers: sent, body: body.map { ByteBuffer(string: $0) }) { response in
+            try await client.execute(uri: path, method: method, headers: sent, body: body.map { ByteBuffer(string: $0) }) {
+                response in
                 Response(status: response.status.code, headers: response.headers, body: Array(response.body.readableBytesView))
             }
         }

@@ -23,7 +23,8 @@ final class ServingFixture: Sendable {
         let change = Change(actor: "uid:0", now: APIFixture.start)
         let path = try Installation.create(directory: folder.path, relayDomains: ["relay.example"], change: change)
         let set = settings.merging([
-            "provider.issuer": "https://id.relay.example", "hostname": "mx.relay.example", "dns.servers": "127.0.0.1:9", "dns.timeout_ms": "100", "dns.tries": "1",
+            "provider.issuer": "https://id.relay.example", "hostname": "mx.relay.example", "dns.servers": "127.0.0.1:9",
+            "dns.timeout_ms": "100", "dns.tries": "1",
         ]) { old, _ in old }
         let installation = try Installation.open(
             flag: path, environment: [:], set: set.map { "\($0.key)=\($0.value)" }, now: APIFixture.start)
@@ -31,7 +32,8 @@ final class ServingFixture: Sendable {
         try ActivePolicies.installBuiltIn(installation.store.policies, change)
         var made: DecisionParts?
         rig = try APIFixture(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { rig in
-            let policies = ActivePolicies(installation.store.policies, host: "mx.relay.example", now: APIFixture.start, logger: rig.log.logger)
+            let policies = ActivePolicies(
+                installation.store.policies, host: "mx.relay.example", now: APIFixture.start, logger: rig.log.logger)
             let parts = try ServiceParts(
                 installation: installation, pool: rig.pool, policies: policies, now: rig.clock.now, logger: rig.log.logger)
             made = parts.decisions

@@ -85,10 +85,12 @@ final class Asker: Sendable {
     func ask(nonce: Int, ports: [UInt16]) {
         // Good for hosts whose clock is off by an hour, too.
         let now = Int64(Date().timeIntervalSince1970)
-        guard let token = try? signing.sign([
-            "iss": "https://issuer.example", "aud": "com.juice", "sub": .string("s\(nonce)"), "iat": .integer(now - 7_200),
-            "exp": .integer(now + 7_200), "nonce": .string("n\(nonce)"),
-        ]) else { return }
+        guard
+            let token = try? signing.sign([
+                "iss": "https://issuer.example", "aud": "com.juice", "sub": .string("s\(nonce)"), "iat": .integer(now - 7_200),
+                "exp": .integer(now + 7_200), "nonce": .string("n\(nonce)"),
+            ])
+        else { return }
         let body = #"{"event":"sign_up","client_id":"com.juice","identity_token":"\#(token)","nonce":"n\#(nonce)"}"#
         let group = DispatchGroup()
         for port in ports.count == 1 ? ports + ports : ports {
@@ -147,10 +149,12 @@ final class ChaosCommands: Sendable {
             try Data(text.replacingOccurrences(of: old, with: new).utf8).write(to: URL(fileURLWithPath: "\(policy)/\(name)"))
         }
         backups = backsUp ? try hosts.newFolder("backups") : nil
-        all = [
-            ["status"], ["policy", "activate", policy], ["event", "retry", "--team", "juice"],
-            ["key-file", "rotate", "--wait", "\(wait)"], ["event", "list"], ["signing-key", "rotate"], ["team", "list"], ["policy", "rollback"], ["account", "list", "juice"],
-        ] + (backsUp ? [["backup"]] : [])
+        all =
+            [
+                ["status"], ["policy", "activate", policy], ["event", "retry", "--team", "juice"],
+                ["key-file", "rotate", "--wait", "\(wait)"], ["event", "list"], ["signing-key", "rotate"], ["team", "list"],
+                ["policy", "rollback"], ["account", "list", "juice"],
+            ] + (backsUp ? [["backup"]] : [])
     }
 
     func run(_ round: Int) {

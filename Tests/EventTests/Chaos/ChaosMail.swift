@@ -58,7 +58,9 @@ final class ChaosMail: Sendable {
     /// Users whose limits were reached in both directions.
     var full: Int { state.with { $0.accounts.filter(\.isFull).count } }
     /// How many answers began so: `451`, `lost`.
-    func answers(_ beginning: String) -> Int { state.with { $0.answers.filter { $0.key.hasPrefix(beginning) }.values.reduce(0, +) } }
+    func answers(_ beginning: String) -> Int {
+        state.with { $0.answers.filter { $0.key.hasPrefix(beginning) }.values.reduce(0, +) }
+    }
 
     /// A message; or a further user where nobody can take one.
     func send(_ round: Int) {
@@ -85,7 +87,9 @@ final class ChaosMail: Sendable {
         default:
             result = client.send(
                 from: "bounce@juice.example", to: [account.address],
-                fields: [("From", "News <news@juice.example>"), ("To", account.address), ("Subject", "News"), ("Message-ID", id)],
+                fields: [
+                    ("From", "News <news@juice.example>"), ("To", account.address), ("Subject", "News"), ("Message-ID", id),
+                ],
                 body: "Hello\r\n", queueID: "4c\(round)")
         }
         note(result, direction, number)
@@ -133,7 +137,8 @@ final class ChaosMail: Sendable {
     private static func faultOfReply(_ message: MessageState, _ account: Account) -> String? {
         if message.recipients != ["<news@juice.example>"] { return "goes elsewhere" }
         if address(message.values("From").first) != account.address { return "its author is not rewritten" }
-        if String(decoding: message.message, as: UTF8.self).contains("home.example") || message.mailFrom.contains("home.example") {
+        if String(decoding: message.message, as: UTF8.self).contains("home.example") || message.mailFrom.contains("home.example")
+        {
             return "it shows the inbox"
         }
         return signatureFault(message)
@@ -190,8 +195,8 @@ final class ChaosMail: Sendable {
 
     // MARK: Afterwards
 
-    /// Every user who was told of an address has it, with their inbox; and nobody had more mail than their limits and what hosts may be
-    /// ahead of each other by.
+    /// Every user who was told of an address has it, with their inbox; and nobody had more mail than their limits and what hosts
+    /// may be ahead of each other by.
     func check(hosts count: Int, from begun: Date, to end: Date) throws {
         let accounts = state.with { $0.accounts }
         #expect(accounts.contains { $0.taken[.forward, default: 0] > 0 }, "no forward was taken")

@@ -25,7 +25,8 @@ struct ChaosTests {
     }
 
     private func run(_ server: PostgresServer?, hosts count: Int, _ troubles: [Trouble]) async throws {
-        let hosts = try await EventHosts(server, users: Changes.users, connectionLimit: server == nil ? nil : Self.manyConnections)
+        let hosts = try await EventHosts(
+            server, users: Changes.users, connectionLimit: server == nil ? nil : Self.manyConnections)
         do {
             try await run(hosts, count, server, troubles)
         } catch {
@@ -69,7 +70,8 @@ struct ChaosTests {
         hosts.receiver.rule { _, _ in .status(200) }
         if let server { try server.psql("ALTER USER relay CONNECTION LIMIT \(Self.manyConnections)") }
         if !Self.isShort {
-            // Whatever became of the others, one that nothing happens to comes to its end, and all can be read with the keys that are left.
+            // Whatever became of the others, one that nothing happens to comes to its end, and all can be read with the keys that
+            // are left.
             let rotated = try hosts.run(["key-file", "rotate", "--wait", "60"])
             #expect(rotated.status == 0, "\(rotated.output)")
         }
@@ -82,8 +84,9 @@ struct ChaosTests {
         commands.check()
         #expect(!hosts.logged.contains { $0.contains("@home.example") }, "an inbox was logged")
         let troubles = happened.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
-        print("chaos: \(Int(Date().timeIntervalSince(begun))) s; \(troubles); \(changes.summary); \(asker.summary); \(mail.summary); "
-            + "\(commands.summary); \(hosts.receiver.taken.count) arrivals")
+        print(
+            "chaos: \(Int(Date().timeIntervalSince(begun))) s; \(troubles); \(changes.summary); \(asker.summary); \(mail.summary); "
+                + "\(commands.summary); \(hosts.receiver.taken.count) arrivals")
     }
 
     private enum Trouble { case hang, connections, lock, kill, slow, jump, refuse }
@@ -122,7 +125,9 @@ struct ChaosTests {
             wait(1...5)
             try serving.setClock(host, ahead: 0)
         case .refuse:
-            hosts.receiver.rule { _, count in count.isMultiple(of: 3) ? .status(422) : count.isMultiple(of: 5) ? .close : .status(200) }
+            hosts.receiver.rule { _, count in
+                count.isMultiple(of: 3) ? .status(422) : count.isMultiple(of: 5) ? .close : .status(200)
+            }
             wait(0.5...1)
             hosts.receiver.rule { _, _ in .status(200) }
         }

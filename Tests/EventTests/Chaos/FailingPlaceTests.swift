@@ -1,4 +1,5 @@
-// What serve does when the place of its store fails: a server that is gone, a disk that is full, a file system that becomes read-only.
+// What serve does when the place of its store fails: a server that is gone, a disk that is full, a file system that becomes
+// read-only.
 
 import Foundation
 import InternetMessage
@@ -136,7 +137,8 @@ struct FailingPlaceTests {
         var isOn = true
         func change() -> Int {
             let body = #"{"address":"\#(address)","forwarding":\#(!isOn)}"#
-            let answer = try? HTTPClient.post(port: serving.ports[0], path: "/v1/addresses/forwarding", bearer: key, body: body, timeout: 20)
+            let answer = try? HTTPClient.post(
+                port: serving.ports[0], path: "/v1/addresses/forwarding", bearer: key, body: body, timeout: 20)
             if answer?.status == 200 { isOn.toggle() }
             return answer?.status ?? 0
         }
@@ -158,7 +160,8 @@ struct FailingPlaceTests {
         // What lies on the disk is what was acknowledged.
         let copy = try disk.copy()
         defer { copy.remove() }
-        let installation = try Installation.open(flag: copy.folder + "/data", environment: [:], now: Int64(Date().timeIntervalSince1970))
+        let installation = try Installation.open(
+            flag: copy.folder + "/data", environment: [:], now: Int64(Date().timeIntervalSince1970))
         defer { try? installation.close() }
         let stored = try #require(try installation.store.addresses.addresses(team: "juice", user: "u0").first)
         #expect(stored.isForwardingOn == isOn)
@@ -175,7 +178,8 @@ private final class Disk {
     convenience init(image: Bool) throws {
         let base = NSTemporaryDirectory() + "postern-disk-" + UUID().uuidString.prefix(8)
         if image {
-            let made = try ManagedProcess.run("/bin/sh", ["-c", "truncate -s 64M '\(base).img' && /sbin/mkfs.ext4 -q -F '\(base).img'"])
+            let made = try ManagedProcess.run(
+                "/bin/sh", ["-c", "truncate -s 64M '\(base).img' && /sbin/mkfs.ext4 -q -F '\(base).img'"])
             guard made.status == 0 else { throw HarnessError("mkfs.ext4: \(made.output)") }
         }
         try self.init(base, image: image ? base + ".img" : nil)

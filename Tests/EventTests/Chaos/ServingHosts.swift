@@ -38,7 +38,9 @@ final class ServingHosts: Sendable {
         let clock = try hosts.settableClock(ahead: ahead)
         let process = try hosts.serve(name(number), settings: settings, environment: clock.environment)
         let line = try process.waitForLine(containing: "listening for HTTP")
-        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last.flatMap { UInt16($0) }
+        let port = line.split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last.flatMap {
+            UInt16($0)
+        }
         return Host(process: process, port: try #require(port), clock: clock)
     }
 

@@ -103,7 +103,8 @@ final class KeyServer: Sendable {
         private func send(
             _ context: ChannelHandlerContext, _ status: HTTPResponseStatus, _ headers: HTTPHeaders, _ body: [UInt8], end: Bool
         ) {
-            context.write(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: status, headers: headers))), promise: nil)
+            context.write(
+                wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: status, headers: headers))), promise: nil)
             if !body.isEmpty { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil) }
             if end { context.write(wrapOutboundOut(.end(nil)), promise: nil) }
             context.flush()

@@ -48,7 +48,8 @@ import Testing
         try replace(folder + "/policy.yaml", "account.age_hours < 72}", "account.age_hour < 72}")
         let refused = try ManagedProcess.run(rig.program, ["policy", "activate", folder, "--config", rig.configuration])
         #expect(refused.status == 1)
-        #expect(refused.output.contains("unknown name 'account.age_hour'; did you mean 'account.age_hours'?"), "\(refused.output)")
+        #expect(
+            refused.output.contains("unknown name 'account.age_hour'; did you mean 'account.age_hours'?"), "\(refused.output)")
         #expect(refused.output.contains("policy.yaml:") && refused.output.contains("^"), "\(refused.output)")
         let list = try rig.run(["policy", "list"])
         #expect(list.contains("refused ") && list.contains("did you mean 'account.age_hours'?"), "\(list)")
@@ -75,7 +76,8 @@ import Testing
         let database = try SQLiteDatabase(path: rig.folder + "/postern/postern.db")
         let bad = StoredPolicy(name: "risk-default", version: "9", document: Array("postern-policy-1\n3 policy.yaml\n???\n".utf8))
         let lines = try rig.process.lines.count
-        _ = try PolicyRepository(database: database).activate(bad, Change(actor: "test", now: Int64(Date().timeIntervalSince1970)))
+        _ = try PolicyRepository(database: database).activate(
+            bad, Change(actor: "test", now: Int64(Date().timeIntervalSince1970)))
         try database.close()
         try rig.process.waitForLine(containing: "a policy does not load, an earlier one stays in force", from: lines)
         let host = try host(rig) { $0["reason"] != nil }

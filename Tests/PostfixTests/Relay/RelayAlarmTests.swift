@@ -21,7 +21,10 @@ import Testing
         func doctor() throws -> String {
             try ManagedProcess.run(
                 rig.program,
-                ["doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration, "--skip", "outside", "--skip", "probe"]
+                [
+                    "doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration, "--skip", "outside",
+                    "--skip", "probe",
+                ]
                     + rig.settings
             ).output
         }
@@ -47,7 +50,8 @@ import Testing
     private static let mayMount: Bool = {
         let folder = NSTemporaryDirectory() + "postern-mount-" + UUID().uuidString.prefix(8)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        guard geteuid() == 0, (try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)) != nil,
+        guard geteuid() == 0,
+            (try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)) != nil,
             (try? ManagedProcess.run("/bin/mount", ["-t", "tmpfs", "-o", "size=65536", "tmpfs", folder]))?.status == 0
         else { return false }
         return (try? ManagedProcess.run("/bin/umount", [folder]))?.status == 0
@@ -68,7 +72,9 @@ import Testing
         func readiness(until wanted: String) throws -> String {
             let end = Date(timeIntervalSinceNow: 30)
             while true {
-                let found = try ManagedProcess.run("/usr/bin/curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:\(port)/readyz"]).output
+                let found = try ManagedProcess.run(
+                    "/usr/bin/curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:\(port)/readyz"]
+                ).output
                 if found == wanted || Date() > end { return found }
             }
         }
@@ -79,7 +85,9 @@ import Testing
             return try rig.address("juice", "user\(number)")
         }
         func send(_ id: Int) throws -> SMTPTransactionResult {
-            let text = "Date: Sat, 21 Nov 2026 12:00:00 +0000\n" + RelayFixtures.message(to: "undisclosed-recipients:;", id: "full\(id)@juice.example")
+            let text =
+                "Date: Sat, 21 Nov 2026 12:00:00 +0000\n"
+                + RelayFixtures.message(to: "undisclosed-recipients:;", id: "full\(id)@juice.example")
             return try rig.send(from: "bounce@juice.example", to: addresses, text)
         }
         let filler = rig.folder + "/postern/filler"
@@ -87,7 +95,8 @@ import Testing
         for size in ["1M", "4k", "1"] {
             _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
         }
-        // The log of the database has some room left, and now and then is begun again: what can be noted is taken, all else is put off.
+        // The log of the database has some room left, and now and then is begun again: what can be noted is taken, all else is
+        // put off.
         var id = 0
         var deferred = 0
         while deferred < 3 {
@@ -98,11 +107,13 @@ import Testing
         }
         let end = Date(timeIntervalSinceNow: 30)
         var found: (status: Int32, output: String)
-        repeat { found = try ManagedProcess.run(rig.program, ["status", "--config", rig.configuration] + rig.settings) } while
-            !found.output.contains("disk full") && Date() < end
+        repeat {
+            found = try ManagedProcess.run(rig.program, ["status", "--config", rig.configuration] + rig.settings)
+        } while !found.output.contains("disk full") && Date() < end
         #expect(found.status == 1 && found.output.contains("disk full"), "\(found.output)")
         let doctor = try ManagedProcess.run(
-            rig.program, ["doctor", "--config", rig.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"] + rig.settings)
+            rig.program,
+            ["doctor", "--config", rig.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"] + rig.settings)
         #expect(doctor.status == 1 && doctor.output.contains("broken  "), "\(doctor.output)")
         #expect(try readiness(until: "503") == "503")
         try FileManager.default.removeItem(atPath: filler)
@@ -111,6 +122,7 @@ import Testing
         _ = try rig.sink.wait(for: (id + 1) * addresses.count)
         try rig.postfix.waitUntilDone()
         let arrived = rig.sink.messages.map { ($0.value("Message-ID") ?? "") + $0.recipients.joined() }
-        #expect(arrived.count == (id + 1) * addresses.count && Set(arrived).count == arrived.count, "each once, whatever happened")
+        #expect(
+            arrived.count == (id + 1) * addresses.count && Set(arrived).count == arrived.count, "each once, whatever happened")
     }
 }

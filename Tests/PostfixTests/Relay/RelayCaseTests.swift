@@ -33,7 +33,10 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         for line in outline.sections["postern"] ?? [] { try perform(Self.filled(line, variables), on: rig, into: &variables) }
         let testCase = try TestCase(name: name, text: Self.filled(text, variables), folder: folder)
         let failures = try testCase.run(postfix: rig.postfix, sink: rig.sink)
-        #expect(failures.isEmpty, "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(rig.postfix.logTail)\n\((try? rig.process.output) ?? "")")
+        #expect(
+            failures.isEmpty,
+            "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(rig.postfix.logTail)\n\((try? rig.process.output) ?? "")"
+        )
     }
 
     private static func filled(_ text: String, _ variables: [String: String]) -> String {

@@ -65,10 +65,12 @@ import Testing
         try rig.addUser("anna", inboxes: [Self.inbox])
         let address = try rig.address("juice", "anna")
         for (number, (name, status)) in Self.reports.enumerated() {
-            try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example"))
+            try rig.send(
+                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example"))
             let forward = try rig.arrival(for: Self.inbox, number: number + 1)
             let result = try rig.postfix.send(
-                from: "<>", to: [forward.mailFrom], message: try Self.planted(name, reverse: forward.address("From"), isReport: true))
+                from: "<>", to: [forward.mailFrom],
+                message: try Self.planted(name, reverse: forward.address("From"), isReport: true))
             #expect(result.data?.code == 250, "\(name): \(result)")
             let arrived = try rig.arrival(for: "bounce@juice.example", number: number + 1)
             try expectNothing(of: Self.inbox, forward.address("From"), in: arrived, name)
@@ -97,7 +99,9 @@ import Testing
             let type = isText ? "text/plain; charset=utf-8; format=flowed" : "text/calendar; charset=utf-8; method=REPLY"
             text = "Subject: Re: order\nMIME-Version: 1.0\nContent-Type: \(type)\nContent-Transfer-Encoding: 8bit\n\n" + text
         }
-        let addresses = text.matches(of: /[A-Za-z0-9][A-Za-z0-9._+-]*@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]/).map { String($0.output) }
+        let addresses = text.matches(of: /[A-Za-z0-9][A-Za-z0-9._+-]*@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9]/).map {
+            String($0.output)
+        }
         let counts = Dictionary(addresses.map { ($0, 1) }, uniquingKeysWith: +)
         if let most = counts.max(by: { ($0.value, $0.key) < ($1.value, $1.key) })?.key {
             text = text.replacingOccurrences(of: most, with: inbox)
@@ -105,12 +109,18 @@ import Testing
             text += "\n> On Friday \(reverse) wrote to \(inbox):\n"
         }
         let parsed = Message.parse(text.replacingOccurrences(of: "\n", with: "\r\n").unicodeScalars.map { UInt8($0.value) })
-        let dropped: Set<String> = ["from", "to", "cc", "bcc", "sender", "reply-to", "received", "return-path", "delivered-to", "message-id"]
+        let dropped: Set<String> = [
+            "from", "to", "cc", "bcc", "sender", "reply-to", "received", "return-path", "delivered-to", "message-id",
+        ]
         var fields = parsed.header.fields.filter { isReport || !dropped.contains($0.name.lowercased()) }
         if !isReport {
             fields += [
-                HeaderField("Received", "from annas-laptop.home.example ([127.0.0.9]) by mx.home.example for <\(inbox)>; Sat, 21 Nov 2026 08:00:00 +0000"),
-                HeaderField("From", "Anna <\(inbox)>"), HeaderField("To", "<\(reverse)>"), HeaderField("Message-ID", "<1.\(inbox)>"),
+                HeaderField(
+                    "Received",
+                    "from annas-laptop.home.example ([127.0.0.9]) by mx.home.example for <\(inbox)>; Sat, 21 Nov 2026 08:00:00 +0000"
+                ),
+                HeaderField("From", "Anna <\(inbox)>"), HeaderField("To", "<\(reverse)>"),
+                HeaderField("Message-ID", "<1.\(inbox)>"),
             ]
         }
         return HeaderSection(fields).serialized + [0x0D, 0x0A] + parsed.body
@@ -123,7 +133,8 @@ import Testing
         var words: Set<String> = []
         let parsed = Message.parse(message)
         let body = Array(parsed.body)
-        for part in MIMEPart.parse(header: parsed.header, body: body).flattened where part.contentType.matches("text") && !part.isComposite {
+        for part in MIMEPart.parse(header: parsed.header, body: body).flattened
+        where part.contentType.matches("text") && !part.isComposite {
             let octets = part.transferEncoding.decode(body[part.bodyRange])?.bytes ?? Array(body[part.bodyRange])
             let text = part.contentType.charset.flatMap { Charset.decode(octets, $0) } ?? String(decoding: octets, as: UTF8.self)
             // Folded lines join before they are compared.
@@ -131,7 +142,9 @@ import Testing
             // Addresses go whole, reverse addresses with the `=` in them too.
             let rest = unfolded.replacing(/[^\s<>",;:]+@[^\s<>",;:]+/, with: " ")
             for word in rest.split(whereSeparator: { $0.isWhitespace || "\",;:<>=".contains($0) })
-            where !word.contains("@") && !word.contains("home.example") && !word.contains("bergstroem") && !word.contains("relay.example") {
+            where !word.contains("@") && !word.contains("home.example") && !word.contains("bergstroem")
+                && !word.contains("relay.example")
+            {
                 words.insert(String(word))
             }
         }
@@ -141,6 +154,8 @@ import Testing
     /// The types of all parts, in order, with their depth.
     private static func shape(_ message: [UInt8]) -> [String] {
         let parsed = Message.parse(message)
-        return MIMEPart.parse(header: parsed.header, body: Array(parsed.body)).flattened.map { "\($0.depth) \($0.contentType.type)/\($0.contentType.subtype)" }
+        return MIMEPart.parse(header: parsed.header, body: Array(parsed.body)).flattened.map {
+            "\($0.depth) \($0.contentType.type)/\($0.contentType.subtype)"
+        }
     }
 }

@@ -8,12 +8,15 @@ import Testing
 
 @Suite(needsPostfix) struct RelayDNSTests {
     @Test(arguments: [
-        TestDNSServer.Quirk.responseCode(2), .responseCode(5), .silence, .raw([1, 2, 3]), .corruptAnswer([0xC0, 0x0C, 0xFF]), .wrongID,
+        TestDNSServer.Quirk.responseCode(2), .responseCode(5), .silence, .raw([1, 2, 3]), .corruptAnswer([0xC0, 0x0C, 0xFF]),
+        .wrongID,
         .truncatesUDPAndClosesTCP,
     ])
     func noAnswerIsNeverAnAnswer(_ quirk: TestDNSServer.Quirk) throws {
         let (rig, address) = try RelayFixtures.anna(
-            RelayFixtures.options { $0.settings.merge(["dns.timeout_ms": "200", "dns.tries": "1", "dns.budget_ms": "2000"]) { $1 } })
+            RelayFixtures.options {
+                $0.settings.merge(["dns.timeout_ms": "200", "dns.tries": "1", "dns.budget_ms": "2000"]) { $1 }
+            })
         defer { rig.stop() }
         rig.dns.program("juice.example", quirk)
         let result = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))

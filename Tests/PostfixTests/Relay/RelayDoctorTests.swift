@@ -1,5 +1,5 @@
-// `postern doctor` on a running installation: healthy as set up, broken as soon as a setting that keeps the inbox is gone; and what it
-// finds with a test reply and a test bounce.
+// `postern doctor` on a running installation: healthy as set up, broken as soon as a setting that keeps the inbox is gone; and
+// what it finds with a test reply and a test bounce.
 
 import Foundation
 import PostfixHarness
@@ -8,10 +8,13 @@ import RelayHarness
 import Testing
 
 @Suite(needsPostfix) struct RelayDoctorTests {
-    private func doctor(_ rig: RelayFixture, skip: [String] = ["outside"], _ more: [String] = []) throws -> (status: Int32, output: String) {
+    private func doctor(
+        _ rig: RelayFixture, skip: [String] = ["outside"], _ more: [String] = []
+    ) throws -> (status: Int32, output: String) {
         try ManagedProcess.run(
             rig.program,
-            ["doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration] + skip.flatMap { ["--skip", $0] } + more
+            ["doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration]
+                + skip.flatMap { ["--skip", $0] } + more
                 + rig.settings)
     }
 
@@ -30,9 +33,11 @@ import Testing
     private static let without = [
         ("virtual_mailbox_domains", ""), ("virtual_transport", "virtual"), ("smtpd_milters", ""), ("non_smtpd_milters", ""),
         ("internal_mail_filter_classes", ""), ("milter_default_action", "accept"), ("milter_protocol", "2"),
-        ("milter_connect_timeout", "1s"), ("milter_command_timeout", "1s"), ("milter_content_timeout", "1s"), ("soft_bounce", "yes"),
+        ("milter_connect_timeout", "1s"), ("milter_command_timeout", "1s"), ("milter_content_timeout", "1s"),
+        ("soft_bounce", "yes"),
         ("smtpd_discard_ehlo_keywords", ""), ("disable_mime_output_conversion", "no"), ("smtp_line_length_limit", "998"),
-        ("smtp_header_checks", ""), ("smtp_tls_security_level", "none"), ("message_size_limit", "10240000"), ("message_reject_characters", ""),
+        ("smtp_header_checks", ""), ("smtp_tls_security_level", "none"), ("message_size_limit", "10240000"),
+        ("message_reject_characters", ""),
         ("smtpd_tls_security_level", "none"), ("smtpd_forbid_bare_newline", "no"), ("smtpd_forbid_unauth_pipelining", "no"),
     ]
 
@@ -57,7 +62,9 @@ import Testing
             #expect(lines.count == 1 && lines[0].contains(name), "\(name): \(found.output)")
             try rig.postfix.set([name: old.trimmingCharacters(in: .whitespacesAndNewlines)])
         }
-        let ofServices = ["smtpd_soft_error_limit=20000", "smtpd_hard_error_limit=20000"].map { "127.0.0.1:\(rig.postfix.port)/inet/\($0)" }
+        let ofServices = ["smtpd_soft_error_limit=20000", "smtpd_hard_error_limit=20000"].map {
+            "127.0.0.1:\(rig.postfix.port)/inet/\($0)"
+        }
         for setting in ["cleanup/unix/milter_macro_daemon_name=internal"] + ofServices {
             let name = String(setting.prefix { $0 != "=" })
             try rig.postfix.setMaster(name)
@@ -76,12 +83,15 @@ import Testing
         let rig = try Self.world()
         defer { rig.stop() }
         func traces() throws -> [String] {
-            try [["audit", "--json"], ["account", "list", "--json"], ["user", "list", "--json"], ["event", "list", "--json"]].map { try rig.run($0) }
+            try [["audit", "--json"], ["account", "list", "--json"], ["user", "list", "--json"], ["event", "list", "--json"]].map
+            { try rig.run($0) }
         }
         let before = try traces()
         let found = try doctor(rig)
         #expect(found.status == 0, "\(found.output)\n\(rig.postfix.logTail)")
-        #expect(found.output.contains("ok      a reply that was sent through Postfix and the milter left without the user's address"), "\(found.output)")
+        #expect(
+            found.output.contains("ok      a reply that was sent through Postfix and the milter left without the user's address"),
+            "\(found.output)")
         #expect(found.output.contains("ok      a bounce that Postfix wrote was rebuilt by the milter"), "\(found.output)")
         #expect(try traces() == before)
         #expect(rig.sink.messages.isEmpty, "nothing of it goes to anybody")
@@ -91,7 +101,8 @@ import Testing
 
     /// With the settings not looked at, the mail itself shows what is missing.
     @Test(arguments: [
-        ("smtp_header_checks", "a Received field with the client"), ("internal_mail_filter_classes", "bypassed the milter, with the inbox in it"),
+        ("smtp_header_checks", "a Received field with the client"),
+        ("internal_mail_filter_classes", "bypassed the milter, with the inbox in it"),
         ("smtpd_milters", "passed no milter"), ("smtpd_discard_ehlo_keywords", "Postfix offers DSN"),
     ]) func whatLeaksIsSeenInTheMailItself(_ name: String, _ finding: String) throws {
         let rig = try Self.world()
@@ -104,7 +115,8 @@ import Testing
         #expect(try rig.postfix.queue().isEmpty)
     }
 
-    /// The filter looks at what comes in and not at bounces: one that it should have rebuilt cannot be written, and its message waits.
+    /// The filter looks at what comes in and not at bounces: one that it should have rebuilt cannot be written, and its message
+    /// waits.
     @Test func whatTheProbeLeavesInTheQueueIsTakenOut() throws {
         let rig = try Self.world()
         defer { rig.stop() }
@@ -122,9 +134,11 @@ import Testing
         let sentence = "Postfix runs as postfix (mail_owner), which milter.peers does not name"
         let line = "write `milter: {peers: [postfix]}` into postern.yaml"
         let found = try doctor(rig, skip: ["outside", "probe"])
-        #expect(found.status == 1 && found.output.contains("broken  \(sentence)") && found.output.contains(line), "\(found.output)")
+        #expect(
+            found.status == 1 && found.output.contains("broken  \(sentence)") && found.output.contains(line), "\(found.output)")
         let setup = try ManagedProcess.run(
-            rig.program, ["setup", "postfix", "--config-directory", rig.postfix.configuration, "--config", rig.configuration] + rig.settings)
+            rig.program,
+            ["setup", "postfix", "--config-directory", rig.postfix.configuration, "--config", rig.configuration] + rig.settings)
         #expect(setup.output.contains(sentence) && setup.output.contains(line), "\(setup.output)")
     }
 
@@ -140,7 +154,9 @@ import Testing
         #expect(!found.output.contains("is set up") && !found.output.contains("another key file"))
         // Its settings not looked at, no one takes the mail.
         let unlooked = try doctor(rig, skip: ["outside", "postfix"])
-        #expect(broken(unlooked.output).count == 1 && broken(unlooked.output)[0].contains("mail is not accepted at"), "\(unlooked.output)")
+        #expect(
+            broken(unlooked.output).count == 1 && broken(unlooked.output)[0].contains("mail is not accepted at"),
+            "\(unlooked.output)")
     }
 
     @Test func aProbeThatCannotBeMadeIsSaidAndNothingIsSent() throws {

@@ -42,20 +42,28 @@ import Testing
         }
 
         /// One transaction, to everyone or to those named.
-        func send(_ recipients: [String]? = nil, id: String = "1", xclient: [(String, String)] = []) throws -> SMTPTransactionResult {
+        func send(
+            _ recipients: [String]? = nil, id: String = "1", xclient: [(String, String)] = []
+        ) throws -> SMTPTransactionResult {
             // With a Date, as Postfix would give it one of its own each time.
-            let text = "Date: Sat, 21 Nov 2026 12:00:00 +0000\n" + RelayFixtures.message(to: "undisclosed-recipients:;", id: "\(id)@juice.example")
+            let text =
+                "Date: Sat, 21 Nov 2026 12:00:00 +0000\n"
+                + RelayFixtures.message(to: "undisclosed-recipients:;", id: "\(id)@juice.example")
             return try relay.postfix.send(
-                from: "<bounce@juice.example>", to: (recipients ?? addresses).map { "<\($0)>" }, message: Array(text.replacingOccurrences(of: "\n", with: "\r\n").utf8),
+                from: "<bounce@juice.example>", to: (recipients ?? addresses).map { "<\($0)>" },
+                message: Array(text.replacingOccurrences(of: "\n", with: "\r\n").utf8),
                 xclient: xclient)
         }
 
         /// The outcome of one message for two users by way of the port that takes copies, as a local user may send it.
         func forge(_ login: String?) throws -> SMTPTransactionResult {
-            let identity = [("ADDR", "127.0.0.1"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")] + (login.map { [("LOGIN", $0)] } ?? [])
+            let identity =
+                [("ADDR", "127.0.0.1"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")]
+                + (login.map { [("LOGIN", $0)] } ?? [])
             return try SMTPClient.send(
                 port: relay.fanOutPort, from: "<bounce@juice.example>", to: ["<\(addresses[0])>"],
-                message: Array(RelayFixtures.message(to: addresses[0]).replacingOccurrences(of: "\n", with: "\r\n").utf8), xclient: identity)
+                message: Array(RelayFixtures.message(to: addresses[0]).replacingOccurrences(of: "\n", with: "\r\n").utf8),
+                xclient: identity)
         }
 
         /// Waits until nothing is under way, and gives the recipients of everything that arrived.
@@ -150,14 +158,17 @@ import Testing
         }
         defer { rig.stop() }
         let stranger = try rig.send()
-        #expect(stranger.data?.code == 550 && rig.proxy.count == 0, "an unproved message is refused before any copy is made: \(stranger)")
+        #expect(
+            stranger.data?.code == 550 && rig.proxy.count == 0,
+            "an unproved message is refused before any copy is made: \(stranger)")
         let client = [("ADDR", "192.0.2.77"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")]
         #expect(try rig.send(xclient: client).data?.code == 250)
         try rig.expectArrivals(3, rig.everybody([0, 1, 2]))
     }
 
     /// XCLIENT lets whoever connects from this machine be any client: SPF of a team, and the mail was forwarded as the team's.
-    @Test(arguments: [nil, "copies", "copies.1795348800.abbbbbbbbbbbbbbbbbbbbbbbbbb"]) func aLocalUserForgesNothingAtThePortForCopies(login: String?) throws {
+    @Test(arguments: [nil, "copies", "copies.1795348800.abbbbbbbbbbbbbbbbbbbbbbbbbb"])
+    func aLocalUserForgesNothingAtThePortForCopies(login: String?) throws {
         let rig = try Fixture(users: 2)
         defer { rig.stop() }
         let forged = try rig.forge(login)
@@ -185,10 +196,15 @@ import Testing
         let result = try rig.send()
         #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
         try rig.relay.process.waitForLine(containing: "listens there, which is not Postfix's user (milter.peers)")
-        #expect(thief.lines.contains { $0.contains("EHLO") } && !thief.lines.contains { $0.contains("XCLIENT") || $0.contains("MAIL") }, "\(thief.lines)")
+        #expect(
+            thief.lines.contains { $0.contains("EHLO") }
+                && !thief.lines.contains { $0.contains("XCLIENT") || $0.contains("MAIL") }, "\(thief.lines)")
         let doctor = try ManagedProcess.run(
-            rig.relay.program, ["doctor", "--config", rig.relay.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"] + rig.relay.settings)
-        #expect(doctor.status == 1 && doctor.output.contains("broken  127.0.0.1:\(port) (fan_out_smtpd): user "), "\(doctor.output)")
+            rig.relay.program,
+            ["doctor", "--config", rig.relay.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"]
+                + rig.relay.settings)
+        #expect(
+            doctor.status == 1 && doctor.output.contains("broken  127.0.0.1:\(port) (fan_out_smtpd): user "), "\(doctor.output)")
         try rig.expectArrivals(1, rig.everybody([0]))
     }
 
@@ -214,16 +230,20 @@ import Testing
     @Test func aReplyToAllReachesTheTeamAndNothingStaysBehind() throws {
         let rig = try Fixture(users: 2) { $0.parks = true }
         defer { rig.stop() }
-        let text = RelayFixtures.message(to: rig.addresses.joined(separator: ", ") + ", Help <help@juice.example>", id: "1@juice.example")
+        let text = RelayFixtures.message(
+            to: rig.addresses.joined(separator: ", ") + ", Help <help@juice.example>", id: "1@juice.example")
         #expect(try rig.relay.send(from: "bounce@juice.example", to: rig.addresses, text).data?.code == 250)
         try rig.expectArrivals(2, rig.everybody([0, 1]))
         for number in [0, 1] {
             let copy = try rig.relay.arrival(for: "user\(number)@home.example")
             let to = try #require(copy.value("To"))
             #expect(to.contains("(you and 1 other user of this relay)") && !to.contains(rig.addresses[1 - number].prefix(10)))
-            let answered = [copy.address("From"), rig.addresses[number]] + to.split { " ,<>()".contains($0) }.map(String.init).filter { $0.contains("=") }
+            let answered =
+                [copy.address("From"), rig.addresses[number]]
+                + to.split { " ,<>()".contains($0) }.map(String.init).filter { $0.contains("=") }
             #expect(answered.count == 3)
-            let reply = RelayFixtures.message(from: "user\(number)@home.example", to: answered.joined(separator: ", "), id: "r\(number)@home.example")
+            let reply = RelayFixtures.message(
+                from: "user\(number)@home.example", to: answered.joined(separator: ", "), id: "r\(number)@home.example")
             let result = try rig.relay.send(from: "user\(number)@home.example", to: answered, reply)
             #expect(result.recipients.allSatisfy { $0.code == 250 } && result.data?.code == 250, "\(result)")
         }
@@ -231,7 +251,10 @@ import Testing
         try rig.relay.postfix.waitUntilDone()
         #expect(try rig.relay.postfix.queue().isEmpty)
         let replies = rig.relay.sink.messages.filter { $0.recipients.contains { $0.hasSuffix("@juice.example>") } }
-        #expect(replies.flatMap(\.recipients).sorted() == ["<help@juice.example>", "<help@juice.example>", "<news@juice.example>", "<news@juice.example>"])
+        #expect(
+            replies.flatMap(\.recipients).sorted() == [
+                "<help@juice.example>", "<help@juice.example>", "<news@juice.example>", "<news@juice.example>",
+            ])
     }
 
     /// POSTERN_KILLS=N kills N times, and prints what came twice.

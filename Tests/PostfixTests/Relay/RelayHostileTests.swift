@@ -45,7 +45,9 @@ import Testing
             let malformed = left % 2 == 0
             let lines = (0..<min(100, left)).map { "RCPT TO:<\(malformed ? "nobody\($0)" : "nobody\($0).x")@relay.example>" }
             do {
-                for reply in try connection.pipeline(lines) { counts["\(reply.code) \(reply.enhancedStatus ?? "")", default: 0] += 1 }
+                for reply in try connection.pipeline(lines) {
+                    counts["\(reply.code) \(reply.enhancedStatus ?? "")", default: 0] += 1
+                }
             } catch {
                 // Postfix may hang up on so many errors; the next connection is answered all the same.
                 connection = try rig.postfix.connect()
@@ -76,7 +78,9 @@ import Testing
         }
         // Postfix makes a space of a bare CR before the filter sees it: nothing is left to read in two ways.
         let bareCR = head + "Subject: a\rFrom: evil@juice.example\r\n\r\nx\r\n"
-        #expect(try rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(bareCR.utf8)).data?.code == 250)
+        #expect(
+            try rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(bareCR.utf8)).data?.code
+                == 250)
         #expect(try rig.arrival(for: "anna@home.example").value("Subject") == "a From: evil@juice.example")
         // A bare LF in the body is a line end to Postfix 3.7, or refused where smtpd_forbid_bare_newline says so.
         let smuggled = head + "\r\nbody\n.\nMAIL FROM:<evil@juice.example>\r\n"
@@ -109,7 +113,8 @@ import Testing
 
             """
         }
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], message("news@juice.example", address)).data?.code == 250)
+        #expect(
+            try rig.send(from: "bounce@juice.example", to: [address], message("news@juice.example", address)).data?.code == 250)
         let forwarded = try rig.arrival(for: "anna@home.example")
         #expect(forwarded.data.count > 25_000_000)
         let reverse = forwarded.address("From")

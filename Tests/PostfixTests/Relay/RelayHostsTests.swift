@@ -70,7 +70,8 @@ struct RelayHostsTests {
         defer { hosts.stop() }
         let (first, second, address) = (hosts.first, hosts.second, hosts.address)
         func send(_ rig: RelayFixture, _ id: String) throws -> SMTPTransactionResult {
-            try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(id)@juice.example"))
+            try rig.send(
+                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(id)@juice.example"))
         }
         // What was made on one host is good on the other: here an address to answer to.
         #expect(try send(first, "1").data?.code == 250)
@@ -98,17 +99,21 @@ struct RelayHostsTests {
         let starts = try hosts.all.map { try $0.process.lines.count }
         try first.run(["dkim", "generate", "--algorithm", "ed25519", "--selector", "ed1"])
         try first.run(["dkim", "activate", "ed1", "--force"])
-        for (rig, start) in zip(hosts.all, starts) { try rig.process.waitForLine(containing: "signing keys changed", from: start) }
+        for (rig, start) in zip(hosts.all, starts) {
+            try rig.process.waitForLine(containing: "signing keys changed", from: start)
+        }
 
         // A policy that one of them activates is soon followed by the other.
         let folder = first.folder + "/mine"
         try first.run(["policy", "show", "--export", folder])
         for (name, old, new) in [
-            ("policy.yaml", "account.age_hours < 72}", "account.age_hours < 48}"), ("tests.yaml", "account.age_hours: 71", "account.age_hours: 47"),
+            ("policy.yaml", "account.age_hours < 72}", "account.age_hours < 48}"),
+            ("tests.yaml", "account.age_hours: 71", "account.age_hours: 47"),
         ] {
             let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
             try #require(text.contains(old))
-            try text.replacingOccurrences(of: old, with: new).write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
+            try text.replacingOccurrences(of: old, with: new).write(
+                toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
         }
         let lines = try hosts.all.map { try $0.process.lines.count }
         try first.run(["policy", "activate", folder])
@@ -132,7 +137,8 @@ struct RelayHostsTests {
 
         // Events are delivered by one of them, and by the other as soon as it is gone.
         func lease(_ column: String) throws -> String {
-            try server.psql("SELECT \(column) FROM \(schema).leases WHERE name = 'events'").trimmingCharacters(in: .whitespacesAndNewlines)
+            try server.psql("SELECT \(column) FROM \(schema).leases WHERE name = 'events'").trimmingCharacters(
+                in: .whitespacesAndNewlines)
         }
         try wait("somebody delivers") { try !lease("holder").isEmpty }
         try first.end(SIGKILL)
@@ -145,7 +151,9 @@ struct RelayHostsTests {
         try wait("the first one delivers again") { try !["", after].contains(lease("holder")) }
     }
 
-    @Test("A host killed, PostgreSQL restarted, a host lost with its Postfix, under load: nothing lost, doubled or unrewritten, senders saw 4xx alone")
+    @Test(
+        "A host killed, PostgreSQL restarted, a host lost with its Postfix, under load: nothing lost, doubled or unrewritten, senders saw 4xx alone"
+    )
     func failuresUnderLoad() throws {
         let count = Self.parameter("POSTERN_SOAK_MESSAGES", 160)
         let rounds = Self.parameter("POSTERN_SOAK_ROUNDS", 1)
@@ -164,8 +172,8 @@ struct RelayHostsTests {
         for rig in hosts.all { #expect(try rig.postfix.queue().isEmpty) }
     }
 
-    /// Sends messages over both hosts while one `postern serve` is killed, then PostgreSQL goes away and comes back, then a host is
-    /// lost as a whole and comes back.
+    /// Sends messages over both hosts while one `postern serve` is killed, then PostgreSQL goes away and comes back, then a host
+    /// is lost as a whole and comes back.
     private func load(_ hosts: Hosts, _ traffic: Traffic, _ server: PostgresServer, round: Int, count: Int, lanes: Int) throws {
         let group = DispatchGroup()
         let before = traffic.taken.with { $0 }
@@ -174,16 +182,22 @@ struct RelayHostsTests {
             group.enter()
             Thread.detachNewThread {
                 defer { group.leave() }
-                for number in stride(from: lane, to: count, by: lanes) { traffic.send("m\(number).\(round)@juice.example", first: number) }
+                for number in stride(from: lane, to: count, by: lanes) {
+                    traffic.send("m\(number).\(round)@juice.example", first: number)
+                }
             }
         }
-        func reach(_ part: Int) { _ = traffic.taken.wait(seconds: 2 * standardTimeout) { $0 >= before + count * part / 10 ? true : nil } }
+        func reach(_ part: Int) {
+            _ = traffic.taken.wait(seconds: 2 * standardTimeout) { $0 >= before + count * part / 10 ? true : nil }
+        }
         func meanwhile(_ trouble: () throws -> Void, _ end: () throws -> Void) throws {
             traffic.isWell.with { $0 = false }
             let before = traffic.deferred.with { $0 }
             try trouble()
             // Until senders have met with it, or have no mail left.
-            try wait("senders notice") { traffic.deferred.with { $0 } >= before + max(1, lanes / 2) || traffic.taken.with { $0 } >= all }
+            try wait("senders notice") {
+                traffic.deferred.with { $0 } >= before + max(1, lanes / 2) || traffic.taken.with { $0 } >= all
+            }
             try end()
             traffic.isWell.with { $0 = true }
         }
@@ -196,15 +210,25 @@ struct RelayHostsTests {
             try victim.serve()
         }
         reach(3)
-        try meanwhile { server.stop(immediately: round.isMultiple(of: 2)) } _: { try server.start() }
+        try meanwhile {
+            server.stop(immediately: round.isMultiple(of: 2))
+        } _: {
+            try server.start()
+        }
         reach(5)
         traffic.lost.with { _ = $0.insert(other.folder) }
-        try meanwhile { try other.kill() } _: { try other.revive() }
+        try meanwhile {
+            try other.kill()
+        } _: {
+            try other.revive()
+        }
         #expect(group.wait(timeout: .now() + 10 * standardTimeout) == .success)
         #expect(traffic.deferred.with { $0 } > 0)
     }
 
-    @Test("Keys are replaced while mail flows over both hosts: all of it arrives, and a copy of the database shows neither inbox, name nor key")
+    @Test(
+        "Keys are replaced while mail flows over both hosts: all of it arrives, and a copy of the database shows neither inbox, name nor key"
+    )
     func keysAreReplacedUnderLoad() throws {
         let rotations = Self.parameter("POSTERN_SOAK_ROUNDS", 1)
         let lanes = Self.parameter("POSTERN_SOAK_LANES", 4)
@@ -260,7 +284,9 @@ struct RelayHostsTests {
             let own = keys.filter { $0.purpose == purpose }
             #expect(own.count == 1 && own.first?.state == "active" && own.first?.id != "a", "\(keys)")
         }
-        for rig in hosts.all { #expect(try rig.run(["inbox", "list", "jane", "--reveal"]).contains("secretive.person@private-home.example")) }
+        for rig in hosts.all {
+            #expect(try rig.run(["inbox", "list", "jane", "--reveal"]).contains("secretive.person@private-home.example"))
+        }
         #expect(try first.run(["user", "show", "jane", "--reveal"]).contains("Jane Quietly Doe"))
         let stored = try server.psql("SELECT COUNT(*) FROM relay.stored_tokens").trimmingCharacters(in: .whitespacesAndNewlines)
         #expect(try #require(Int(stored)) > 0, "return paths with long senders are stored")
@@ -274,7 +300,9 @@ struct RelayHostsTests {
         }
         // What is in the clear is found, in the write-ahead log too, so the search works.
         #expect(try files("F", "The Juice Company").contains("/pg_wal/"))
-        for secret in ["secretive.person", "private-home.example", "anna@home.example", "Jane Quietly", "Quietly Doe", Self.longSender] {
+        for secret in [
+            "secretive.person", "private-home.example", "anna@home.example", "Jane Quietly", "Quietly Doe", Self.longSender,
+        ] {
             #expect(try files("F", secret) == "", "\(secret) stands in the database")
         }
         #expect(secrets.count >= 5)
@@ -291,7 +319,10 @@ struct RelayHostsTests {
     /// The secrets in a key file, in hexadecimal.
     private static func secrets(_ path: String) throws -> Set<String> {
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(whereSeparator: \.isNewline)
-        return Set(lines.filter { !$0.hasPrefix("#") }.compactMap { $0.split(separator: " ").last.map(String.init) }.filter { $0.count == 64 })
+        return Set(
+            lines.filter { !$0.hasPrefix("#") }.compactMap { $0.split(separator: " ").last.map(String.init) }.filter {
+                $0.count == 64
+            })
     }
 }
 
@@ -349,14 +380,16 @@ private final class Traffic: Sendable {
         #expect(byID.count == expected, "\(byID.count) different messages arrived, of \(expected)")
         let (lost, unanswered) = (lost.with { $0 }, unanswered.with { $0 })
         for (id, copies) in byID {
-            // A host that is lost may have taken a message without having said so (RFC 5321, 4.2.5 and 6.1): the sender cannot but send it
-            // again. It is taken again then, under another queue id, and never more often.
+            // A host that is lost may have taken a message without having said so (RFC 5321, 4.2.5 and 6.1): the sender cannot
+            // but send it again. It is taken again then, under another queue id, and never more often.
             let queued = Dictionary(grouping: copies) { Self.queueID($0.message) }
             let more = unanswered[String(id.dropFirst().dropLast())] ?? 0
             #expect(queued.count <= 1 + more, "\(id) was taken \(queued.count) times")
             // Nor may Postfix know of a delivery that was taken in the moment before.
             for copies in queued.values where copies.count > 1 {
-                #expect(copies.count == 2 && copies.allSatisfy { lost.contains($0.host) }, "\(id) was delivered \(copies.count) times")
+                #expect(
+                    copies.count == 2 && copies.allSatisfy { lost.contains($0.host) }, "\(id) was delivered \(copies.count) times"
+                )
             }
         }
         for (_, message) in arrived {
@@ -370,13 +403,15 @@ private final class Traffic: Sendable {
     var summary: String {
         let arrived = hosts.arrived
         let ids = Set(arrived.compactMap { $0.value("Message-ID") })
-        return "\(ids.count) messages arrived rewritten, \(arrived.count - ids.count) of them twice after a loss of the host in the moment of "
+        return
+            "\(ids.count) messages arrived rewritten, \(arrived.count - ids.count) of them twice after a loss of the host in the moment of "
             + "an answer (\(unanswered.with { $0.values.reduce(0, +) }) attempts had none); \(deferred.with { $0 }) attempts deferred"
     }
 
     /// The queue id that the host gave the message when it took it: of the topmost Received field.
     private static func queueID(_ message: SinkMessage) -> String {
         let received = message.value("Received") ?? ""
-        return received.components(separatedBy: " id ").dropFirst().first.map { String($0.prefix { $0.isLetter || $0.isNumber }) } ?? ""
+        return received.components(separatedBy: " id ").dropFirst().first.map { String($0.prefix { $0.isLetter || $0.isNumber }) }
+            ?? ""
     }
 }

@@ -18,7 +18,8 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: rig.folder + "/milter.sock"))
     }
 
-    /// The announcement came before signals were handled: SIGTERM just after it killed the process, socket and counters left behind.
+    /// The announcement came before signals were handled: SIGTERM just after it killed the process, socket and counters left
+    /// behind.
     @Test func aSignalJustAfterTheAnnouncementIsGraceful() throws {
         let (rig, _) = try RelayFixtures.anna()
         defer { rig.stop() }
@@ -83,7 +84,10 @@ import Testing
         defer { rig.stop() }
         let second = try ManagedProcess.run(
             rig.program,
-            ["serve", "--config", rig.configuration, "--set", "milter.socket=\(rig.socket)", "--set", "dns.servers=\(rig.dns.address)"])
+            [
+                "serve", "--config", rig.configuration, "--set", "milter.socket=\(rig.socket)", "--set",
+                "dns.servers=\(rig.dns.address)",
+            ])
         #expect(second.status == 69, "\(second)")
         #expect(second.output.contains("another process is already listening on unix:"))
         #expect(second.output.split(separator: "\n").filter { $0.hasPrefix("postern:") }.count == 1)
@@ -113,7 +117,9 @@ import Testing
                         isAccepted = result?.data?.code == 250
                         if !isAccepted {
                             deferrals.with { $0 += 1 }
-                            let worst = [result?.mail.code, result?.recipients.first?.code, result?.data?.code].compactMap { $0 }.max() ?? 0
+                            let worst =
+                                [result?.mail.code, result?.recipients.first?.code, result?.data?.code].compactMap { $0 }.max()
+                                ?? 0
                             if worst / 100 == 5 { Issue.record("a 5xx while the relay was away: \(String(describing: result))") }
                             // A sender comes again now and then, and at once when the relay is back.
                             _ = isBack.wait(seconds: 0.05) { $0 ? true : nil }

@@ -17,11 +17,17 @@ import Testing
         let result = try client.transaction(
             from: "<anna@home.example>", to: ["<\(reverse)>"],
             message: Array(
-                RelayFixtures.message(from: "Anna <anna@home.example>", to: reverse, id: "x@annas-laptop.home.example", body: "Hi, anna@home.example\n")
-                    .replacingOccurrences(of: "\n", with: "\r\n").utf8))
+                RelayFixtures.message(
+                    from: "Anna <anna@home.example>", to: reverse, id: "x@annas-laptop.home.example",
+                    body: "Hi, anna@home.example\n"
+                )
+                .replacingOccurrences(of: "\n", with: "\r\n").utf8))
         #expect(result.data?.code == 250, "\(result) \(rig.postfix.log)")
         let arrived = try rig.arrival(for: "news@juice.example")
-        for secret in ["annas-laptop", "127.0.0.77", "home.example", reverse, reverse.split(separator: "@")[0].description, "127.0.0.1", "client.test"] {
+        for secret in [
+            "annas-laptop", "127.0.0.77", "home.example", reverse, reverse.split(separator: "@")[0].description, "127.0.0.1",
+            "client.test",
+        ] {
             #expect(!arrived.text.contains(secret), "\(secret) is in\n\(arrived.text)")
         }
         #expect(arrived.fields.contains { $0.hasPrefix("Received: by mx.relay.example (Postfix)") })
@@ -52,7 +58,9 @@ import Testing
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<news@juice.example>": "550 5.2.2 <news@juice.example>: mailbox full"]
         rig.sink.set(behaviour)
-        try rig.send(from: "anna@home.example", to: [reverse], RelayFixtures.message(from: "anna@home.example", to: reverse, id: "r@home.example"))
+        try rig.send(
+            from: "anna@home.example", to: [reverse],
+            RelayFixtures.message(from: "anna@home.example", to: reverse, id: "r@home.example"))
         let report = try rig.arrival(for: "anna@home.example", number: 2)
         #expect(report.mailFrom == "<>")
         #expect(report.text.contains("5.2.2"))
@@ -62,7 +70,9 @@ import Testing
     @Test func mailForOtherDomainsPassesUntouched() throws {
         let (rig, _) = try RelayFixtures.anna(RelayFixtures.options { $0.trustsLoopback = true })
         defer { rig.stop() }
-        let text = "Date: Sat, 21 Nov 2026 08:00:00 +0000\n" + RelayFixtures.message(from: "someone@elsewhere.example", to: "other@third.example")
+        let text =
+            "Date: Sat, 21 Nov 2026 08:00:00 +0000\n"
+            + RelayFixtures.message(from: "someone@elsewhere.example", to: "other@third.example")
         try rig.send(from: "someone@elsewhere.example", to: ["other@third.example"], text)
         let arrived = try rig.arrival(for: "other@third.example")
         #expect(arrived.mailFrom == "<someone@elsewhere.example>")
@@ -73,7 +83,9 @@ import Testing
     @Test func mailToPostmasterReachesTheOperator() throws {
         let (rig, _) = try RelayFixtures.anna()
         defer { rig.stop() }
-        try rig.send(from: "dmarc@big.example", to: ["postmaster@relay.example"], RelayFixtures.message(from: "dmarc@big.example", to: "postmaster@relay.example"))
+        try rig.send(
+            from: "dmarc@big.example", to: ["postmaster@relay.example"],
+            RelayFixtures.message(from: "dmarc@big.example", to: "postmaster@relay.example"))
         #expect(try rig.arrival(for: "ops@operator.example").mailFrom == "<>")
     }
 
@@ -84,7 +96,8 @@ import Testing
         _ = try rig.address("juice", "bob")
         try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try rig.arrival(for: "anna@home.example").address("From")
-        let result = try rig.send(from: "bob@home.example", to: [reverse], RelayFixtures.message(from: "bob@home.example", to: reverse))
+        let result = try rig.send(
+            from: "bob@home.example", to: [reverse], RelayFixtures.message(from: "bob@home.example", to: reverse))
         #expect(result.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true)
         #expect(rig.sink.messages.count == 1)
     }

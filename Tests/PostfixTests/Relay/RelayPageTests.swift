@@ -32,13 +32,17 @@ private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) thr
         defer { rig.stop() }
         try rig.run(["user", "add", "anna", "--inbox", "anna@home.example"])
         // The command warns that no inbox is verified.
-        let address = String(try #require(try rig.address("juice", "anna").split(whereSeparator: \.isNewline).first { $0.contains("@relay.example") }))
+        let address = String(
+            try #require(
+                try rig.address("juice", "anna").split(whereSeparator: \.isNewline).first { $0.contains("@relay.example") }))
         let early = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(early.data.map { "\($0)" }?.hasPrefix("451 4.2.1") == true, "\(early)")
 
         try rig.run(["inbox", "verify", "anna", "1"] + rig.settings)
         let message = try rig.arrival(for: "anna@home.example")
-        #expect(message.value("Auto-Submitted") == "auto-generated" && message.value("DKIM-Signature")?.contains("d=relay.example") == true)
+        #expect(
+            message.value("Auto-Submitted") == "auto-generated"
+                && message.value("DKIM-Signature")?.contains("d=relay.example") == true)
         let answerTo = message.address("Reply-To")
         #expect(answerTo.hasSuffix("@relay.example") && message.mailFrom == "<\(answerTo)>")
 
@@ -63,7 +67,9 @@ private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) thr
     }
 
     @Test(
-        .enabled(if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM"))
+        .enabled(
+            if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
+    )
     func theMessageVerifiesWithDkimpyAndMailDKIM() throws {
         let (rig, _) = try home()
         defer { rig.stop() }
@@ -144,8 +150,8 @@ private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) thr
         let arrived = try rig.arrival(for: "billing@juice.example")
         #expect(arrived.address("From") == address && !arrived.text.contains("home.example"))
 
-        // With the old token key gone, without a restart: the page's addresses, and those that an answer to Postern's own messages
-        // goes to, are good.
+        // With the old token key gone, without a restart: the page's addresses, and those that an answer to Postern's own
+        // messages goes to, are good.
         try rig.run(["key-file", "rotate", "token"])
         let start = try rig.process.lines.count
         try rig.run(["key-file", "retire", "token", "a", "--yes"])
@@ -157,7 +163,9 @@ private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) thr
         #expect(try browser.shows(".result code", "billing=juice.example."))
         let new = try browser.text(".result code")
         #expect(new != reverse)
-        #expect(try rig.send(from: "anna@home.example", to: [new], letter.replacingOccurrences(of: reverse, with: new)).data?.code == 250)
+        #expect(
+            try rig.send(from: "anna@home.example", to: [new], letter.replacingOccurrences(of: reverse, with: new)).data?.code
+                == 250)
         try browser.open(url + "/me/inboxes")
         try browser.type("second@home.example", into: "#email")
         try browser.click("#add button")
@@ -176,7 +184,9 @@ private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) thr
         let (rig, url) = try home()
         defer { rig.stop() }
         try rig.addUser("anna", inboxes: ["anna@home.example"])
-        try rig.addTeam("long", name: "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft", source: "shop.example")
+        try rig.addTeam(
+            "long", name: "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
+            source: "shop.example")
         _ = try rig.address("juice", "anna")
         _ = try rig.address("long", "anna")
         try rig.run(["inbox", "add", "anna", "a.considerably.longer.name.than.most@home.example"] + rig.settings)
@@ -189,9 +199,14 @@ private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) thr
         try browser.open(try link(try rig.arrival(for: "anna@home.example")))
         try browser.click("main button")
         #expect(try browser.arrives(at: url + "/me"))
-        for (name, path) in [("addresses", "/me"), ("address", "/me/addresses/1"), ("inboxes", "/me/inboxes"), ("data", "/me/data"), ("delete", "/me/delete")] {
+        for (name, path) in [
+            ("addresses", "/me"), ("address", "/me/addresses/1"), ("inboxes", "/me/inboxes"), ("data", "/me/data"),
+            ("delete", "/me/delete"),
+        ] {
             try browser.open(url + path)
-            for (variant, width, dark) in [("light", 1000, false), ("dark", 1000, true), ("phone", 390, false), ("small", 320, true)] {
+            for (variant, width, dark) in [
+                ("light", 1000, false), ("dark", 1000, true), ("phone", 390, false), ("small", 320, true),
+            ] {
                 try keep(try browser.screenshot(width: width, dark: dark), "\(name)-\(variant)")
                 let overflow = try browser.value("return document.documentElement.scrollWidth - window.innerWidth") as? Int
                 #expect(overflow.map { $0 <= 0 } == true, "\(name) at \(width): \(overflow ?? -1) too wide")
@@ -201,7 +216,8 @@ private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) thr
             // Fingers need room: 44 CSS pixels for whatever is pressed (links in running text aside).
             try browser.resize(width: 390, height: 800)
             let small = try browser.value(
-                "return [...document.querySelectorAll('button, .button, nav a, .brand')].filter(e => e.getBoundingClientRect().height < 43.5).map(e => e.textContent)")
+                "return [...document.querySelectorAll('button, .button, nav a, .brand')].filter(e => e.getBoundingClientRect().height < 43.5).map(e => e.textContent)"
+            )
             #expect((small as? [Any])?.isEmpty == true, "\(name): \(small)")
         }
     }
@@ -224,7 +240,9 @@ private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) thr
         // Skip the head, then inbox, team, button; what has the focus can be seen to have it.
         try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.tab + Browser.Key.tab)
         #expect(try browser.focusedText.hasPrefix("Turn off"))
-        let outline = try browser.value("return getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth")
+        let outline = try browser.value(
+            "return getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth"
+        )
         #expect(outline as? String == "solid3px")
         try browser.press(Browser.Key.enter)
         #expect(try browser.shows(".state", "Forwarding off"))

@@ -12,7 +12,10 @@ import Testing
         options.hostName = "mail.juice.example"
         options.routes = ["*": rig.postfix.port]
         options.trustsLoopback = true
-        options.settings = ["minimal_backoff_time": "1s", "maximal_backoff_time": "1s", "queue_run_delay": "1s", "smtp_connection_cache_on_demand": "no"]
+        options.settings = [
+            "minimal_backoff_time": "1s", "maximal_backoff_time": "1s", "queue_run_delay": "1s",
+            "smtp_connection_cache_on_demand": "no",
+        ]
         return try PrivatePostfix(options)
     }
 
@@ -27,7 +30,9 @@ import Testing
         let server = try teamServer(rig)
         defer { server.stop() }
         let text = RelayFixtures.message(to: addresses.joined(separator: ", ")).replacingOccurrences(of: "\n", with: "\r\n")
-        #expect(try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code == 250)
+        #expect(
+            try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code
+                == 250)
         let arrived = try ["anna", "bob", "carol"].map { name in
             try retrying(server) { try rig.sink.wait(for: 1, seconds: 2) { $0.recipients == ["<\(name)@home.example>"] } }[0]
         }
@@ -46,7 +51,9 @@ import Testing
         let server = try teamServer(rig)
         defer { server.stop() }
         let text = RelayFixtures.message(to: "undisclosed-recipients:;").replacingOccurrences(of: "\n", with: "\r\n")
-        #expect(try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code == 250)
+        #expect(
+            try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code
+                == 250)
         try retrying(server, attempts: 1200) { try rig.sink.wait(for: 100, seconds: 1) }
         try server.waitUntilDone()
         let recipients = rig.sink.messages.flatMap(\.recipients)

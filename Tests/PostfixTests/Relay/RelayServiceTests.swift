@@ -18,11 +18,18 @@ import Testing
         // The same word is in the log, in the answer, and in what the team learns.
         try rig.process.waitForLine(containing: "ref=\(reference)")
         func rejections(_ team: String) throws -> String {
-            let key = try #require(try rig.run(["key", "issue", team, "--scope", "rejections:read"]).split(separator: "\n").first { $0.hasPrefix("pk_") })
-            return try rig.ask("/v1/rejections", key: String(key)) { $0.contains("\"items\"") && (team != "juice" || $0.contains(reference)) }
+            let key = try #require(
+                try rig.run(["key", "issue", team, "--scope", "rejections:read"]).split(separator: "\n").first {
+                    $0.hasPrefix("pk_")
+                })
+            return try rig.ask("/v1/rejections", key: String(key)) {
+                $0.contains("\"items\"") && (team != "juice" || $0.contains(reference))
+            }
         }
         let told = try rejections("juice")
-        #expect(told.contains("\"answer\":\"550 5.2.1\"") && told.contains("\"source\":\"juice.example\"") && told.contains("\"count\":1"), "\(told)")
+        #expect(
+            told.contains("\"answer\":\"550 5.2.1\"") && told.contains("\"source\":\"juice.example\"")
+                && told.contains("\"count\":1"), "\(told)")
         #expect(!told.contains("anna") && !told.contains("Hello") && !told.contains("Subject"))
         #expect(try rejections("shop").contains("\"items\":[]"))
     }
@@ -36,7 +43,8 @@ import Testing
             RelayFixtures.options {
                 $0.trustsLoopback = true
                 $0.postfix = [
-                    "smtpd_tls_chain_files": "\(certificate.key), \(certificate.certificate)", "smtpd_tls_security_level": "encrypt",
+                    "smtpd_tls_chain_files": "\(certificate.key), \(certificate.certificate)",
+                    "smtpd_tls_security_level": "encrypt",
                     "smtpd_tls_loglevel": "1",
                 ]
                 $0.settings["mail.submission_tls"] = "starttls"

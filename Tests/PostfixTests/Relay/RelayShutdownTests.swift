@@ -10,14 +10,17 @@ import Testing
     /// Seconds of processor time behind the final dot after which the message is being rewritten, and not taken in any more.
     private static let rewritingBegan = 0.5
 
-    /// A zip of 4,300 headers held the service for hours, and SIGTERM with it: the message was cut off, or the service was killed.
+    /// A zip of 4,300 headers held the service for hours, and SIGTERM with it: the message was cut off, or the service was
+    /// killed.
     @Test func aSignalWhileTheDearestMessageIsRewrittenEndsWithAnAnswer() throws {
         let (rig, address) = try RelayFixtures.anna()
         defer { rig.stop() }
         try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let reverse = try rig.arrival(for: "anna@home.example").address("From")
         let bomb = try #require(Hostile.dearest)
-        let fields = bomb.header.reduce("From: anna@home.example\r\nTo: \(reverse)\r\n") { $0 + "\($1.name): \($1.unfoldedValue)\r\n" }
+        let fields = bomb.header.reduce("From: anna@home.example\r\nTo: \(reverse)\r\n") {
+            $0 + "\($1.name): \($1.unfoldedValue)\r\n"
+        }
 
         let client = try rig.postfix.connect()
         try client.expect(250, "EHLO client.test")
@@ -49,7 +52,9 @@ import Testing
         let seconds = -start.timeIntervalSinceNow
         #expect(status == 0, "\(process.output)")
         let reply = try #require(answer.wait(seconds: standardTimeout) { $0 }).get()
-        print("SIGTERM while the dearest message of \(message.count / 1_000_000) MB was rewritten: ended after \(seconds) s with \(reply)")
+        print(
+            "SIGTERM while the dearest message of \(message.count / 1_000_000) MB was rewritten: ended after \(seconds) s with \(reply)"
+        )
         // Postern's own answer, and not the one that Postfix gives where a message was cut off.
         #expect(reply.code == 550 && reply.enhancedStatus == "5.7.7", "\(reply)")
         #expect(rig.sink.messages.count == 1)

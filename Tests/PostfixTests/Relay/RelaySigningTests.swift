@@ -11,7 +11,9 @@ import Testing
     private static let count = 200
 
     @Test(
-        .enabled(if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM"))
+        .enabled(
+            if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
+    )
     func twoHundredForwardsVerifyWithDkimpyAndMailDKIM() throws {
         let (rig, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
         defer { rig.stop() }
@@ -23,7 +25,8 @@ import Testing
         for number in 0..<Self.count {
             let message = GeneratedMail.message(number)
             let result = try rig.postfix.send(
-                from: "<bounce@app.example>", to: ["<\(address)>"], message: message.header.serialized + [0x0D, 0x0A] + message.body)
+                from: "<bounce@app.example>", to: ["<\(address)>"],
+                message: message.header.serialized + [0x0D, 0x0A] + message.body)
             #expect(result.data?.code == 250, "\(number) \(GeneratedMail.kind(number)): \(result)")
         }
         try rig.postfix.waitUntilDone()
@@ -42,8 +45,12 @@ import Testing
         let perl = try DKIMVerifiers.mailDKIM(folder)
         #expect(dkimpy.count == Self.count && perl.count == Self.count)
         for line in dkimpy { #expect(line.dropFirst() == ["pass", "pass"], "dkimpy: \(line)") }
-        for line in perl { #expect(line.count == 3 && line[1] == "pass" && ["pass", "unsupported"].contains(line[2]), "Mail::DKIM: \(line)") }
-        print("signed by the relay, through Postfix: \(dkimpy.count { $0.dropFirst() == ["pass", "pass"] }) of \(Self.count) verified by dkimpy, \(perl.count { $0.count == 3 && $0[1] == "pass" }) by Mail::DKIM")
+        for line in perl {
+            #expect(line.count == 3 && line[1] == "pass" && ["pass", "unsupported"].contains(line[2]), "Mail::DKIM: \(line)")
+        }
+        print(
+            "signed by the relay, through Postfix: \(dkimpy.count { $0.dropFirst() == ["pass", "pass"] }) of \(Self.count) verified by dkimpy, \(perl.count { $0.count == 3 && $0[1] == "pass" }) by Mail::DKIM"
+        )
     }
 
     /// Names and texts of the published keys, as the verifiers' tools read them.

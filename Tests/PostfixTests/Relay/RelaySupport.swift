@@ -45,7 +45,9 @@ enum RelayFixtures {
         return (rig, try rig.address("juice", "anna"))
     }
 
-    static func message(from sender: String = "news@juice.example", to address: String, id: String = "1@juice.example", body: String = "Hello\n") -> String {
+    static func message(
+        from sender: String = "news@juice.example", to address: String, id: String = "1@juice.example", body: String = "Hello\n"
+    ) -> String {
         "From: \(sender)\nTo: \(address)\nSubject: Test\nMessage-ID: <\(id)>\n\n\(body)"
     }
 }
@@ -69,7 +71,8 @@ extension SinkMessage {
 /// `../shared/tools/leakcheck.py`, where it is.
 enum LeakOracle {
     static let path: String? = {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
             .deletingLastPathComponent()
         let path = root.deletingLastPathComponent().appendingPathComponent("shared/tools/leakcheck.py").path
         return FileManager.default.fileExists(atPath: path) ? path : nil

@@ -14,7 +14,10 @@ import Testing
         behaviour.refusedRecipients = ["<anna@home.example>": "550 5.1.1 no such user"]
         rig.sink.set(behaviour)
         for number in 1...2 {
-            #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example")).data?.code == 250)
+            #expect(
+                try rig.send(
+                    from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example")
+                ).data?.code == 250)
             // The report has gone back once it is here: the failure is recorded by then.
             _ = try rig.arrival(for: "bounce@juice.example", number: number)
         }
@@ -32,7 +35,9 @@ import Testing
 
         rig.sink.set(SinkBehaviour())
         _ = try rig.run(["inbox", "confirm", "anna", "1"])
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "9@juice.example")).data?.code == 250)
+        #expect(
+            try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "9@juice.example"))
+                .data?.code == 250)
         #expect(try rig.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
         #expect(try !rig.run(["inbox", "show", "anna", "1"]).contains("suspended"))
     }

@@ -30,7 +30,8 @@ import Testing
 
     /// `class status  file`, one a line.
     private static func expected() throws -> [String: String] {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Vectors/bounce-classes.txt")
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
+            "Vectors/bounce-classes.txt")
         var table: [String: String] = [:]
         for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") where !line.hasPrefix("#") {
             let columns = line.split(separator: "\t").map(String.init)

@@ -10,9 +10,12 @@ import Testing
     private static let letter = "From: news@app.example\r\nTo: annarelay2@relay.example\r\n\r\nHello\r\n"
 
     /// A report of Postfix about a message with this nonce.
-    private static func report(_ fixture: Fixture, nonce: UInt64, status: String = "5.1.1", day: UInt64 = today + 14) -> Fixture.Response {
+    private static func report(
+        _ fixture: Fixture, nonce: UInt64, status: String = "5.1.1", day: UInt64 = today + 14
+    ) -> Fixture.Response {
         let token = fixture.engine.tokens.forwardReturnPath(
-            account: Fixture.anna.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: nonce, expiryDay: day)
+            account: Fixture.anna.number, sender: AddrSpec(localPart: "bounce", domain: "app.example"), nonce: nonce,
+            expiryDay: day)
         return fixture.play(
             from: "", to: ["\(token.localPart)@relay.example"],
             message: """
@@ -27,12 +30,18 @@ import Testing
     @Test func theRateSuspendsForwardingAndTheProvedSenderIsToldToWait() {
         let fixture = Fixture(evidence: Fixture.signed("app.example"))
         for _ in 0..<8 {
-            #expect(fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome == .relay)
+            #expect(
+                fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome
+                    == .relay)
         }
-        for nonce in 1...4 { #expect(!Self.report(fixture, nonce: UInt64(nonce)).decision.reasons.map(\.code).contains("inbox-now-suspended")) }
+        for nonce in 1...4 {
+            #expect(!Self.report(fixture, nonce: UInt64(nonce)).decision.reasons.map(\.code).contains("inbox-now-suspended"))
+        }
         // The same failure again is none.
         _ = Self.report(fixture, nonce: 4)
-        #expect(fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome == .relay)
+        #expect(
+            fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome
+                == .relay)
         #expect(Self.report(fixture, nonce: 5).decision.reasons.map(\.code).contains("inbox-now-suspended"))
         let answer = fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter)
         #expect(answer.refusals.isEmpty, "nothing is told at RCPT")
@@ -50,7 +59,9 @@ import Testing
         for _ in 0..<50 { _ = fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter) }
         for nonce in 1...10 { #expect(Self.report(fixture, nonce: UInt64(nonce)).decision.outcome == .relay) }
         #expect(fixture.directory.counted(.inboxBounced) == 10)
-        #expect(fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome == .relay)
+        #expect(
+            fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome
+                == .relay)
     }
 
     @Test func aSenderWithoutProofLearnsNothing() {
@@ -74,15 +85,19 @@ import Testing
     @Test func theFailureTellsTheDayOnWhichTheMessageWasRelayed() {
         let fixture = Fixture(evidence: .init())
         _ = Self.report(fixture, nonce: 7, day: Self.today + 11)
-        #expect(fixture.directory.failures == [InboxFailure(nonce: 7, expiryDay: Self.today + 11, sentDay: Self.today - 3, day: Self.today)])
+        #expect(
+            fixture.directory.failures == [
+                InboxFailure(nonce: 7, expiryDay: Self.today + 11, sentDay: Self.today - 3, day: Self.today)
+            ])
     }
 
     /// The user's own mail goes on: what is suspended is what the inbox refuses.
     @Test func repliesFromASuspendedInboxPass() {
         let fixture = Fixture(accounts: [Fixture.anna.suspended], evidence: Fixture.signed("inbox.example"))
-        let reverse = fixture.engine.tokens.reverse(
-            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
-        ).localPart + "@relay.example"
+        let reverse =
+            fixture.engine.tokens.reverse(
+                account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+            ).localPart + "@relay.example"
         let answer = fixture.play(
             from: "anna@inbox.example", to: [reverse], message: "From: anna@inbox.example\r\nTo: \(reverse)\r\n\r\nHello\r\n")
         #expect(answer.decision.outcome == .relay)
@@ -90,6 +105,7 @@ import Testing
 
     @Test(arguments: [(5, 8, true), (5, 10, true), (5, 11, false), (4, 4, false), (5, 0, true), (1_000_000, 1_999_999, true)])
     func theRateIsBothNumbers(failures: Int, forwarded: Int, isReached: Bool) {
-        #expect(SuspensionRate(failures: 5, percent: 50, days: 14).isReached(failures: failures, forwarded: forwarded) == isReached)
+        #expect(
+            SuspensionRate(failures: 5, percent: 50, days: 14).isReached(failures: failures, forwarded: forwarded) == isReached)
     }
 }

@@ -41,7 +41,9 @@ import Testing
         let fixture = Fixture(evidence: .init())
         let text = try #require(Self.text(fixture.play(from: "", to: [Self.path(fixture)], message: Self.report()).decision))
         let reverse = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: Self.billing).localPart
-        #expect(text.contains("Final-Recipient: rfc822; \(reverse)@relay.example") && text.contains("Status: 5.1.1 (there is no such mailbox)"))
+        #expect(
+            text.contains("Final-Recipient: rfc822; \(reverse)@relay.example")
+                && text.contains("Status: 5.1.1 (there is no such mailbox)"))
         for word in ["evil", "0900", "pay now", "diagnostic", "rfc822-headers", "in-reply-to"] {
             #expect(!text.lowercased().contains(word), "\(word) of the report goes on")
         }
@@ -73,7 +75,9 @@ import Testing
     func aRecipientThatWasNotWrittenToIsNotNamed(_ recipient: String) throws {
         let fixture = Fixture(evidence: .init())
         for (nonce, original) in [(UInt64(1), nil), (2, recipient)] {
-            let decision = fixture.play(from: "", to: [Self.path(fixture, nonce: nonce)], message: Self.report(recipient, original: original)).decision
+            let decision = fixture.play(
+                from: "", to: [Self.path(fixture, nonce: nonce)], message: Self.report(recipient, original: original)
+            ).decision
             let text = try #require(Self.text(decision))
             #expect(text.contains("Your message to one of its recipients could not be delivered."))
             #expect(!text.contains("=app.example.") && !text.lowercased().contains("evil") && !text.contains("192.0.2.1"))
@@ -96,7 +100,9 @@ import Testing
         let token = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: long)
         func play(_ nonce: UInt64) -> String? {
             Self.text(
-                fixture.play(from: "", to: [Self.path(fixture, nonce: nonce, to: [long])], message: Self.report("Upper.Case@app.example")).decision)
+                fixture.play(
+                    from: "", to: [Self.path(fixture, nonce: nonce, to: [long])], message: Self.report("Upper.Case@app.example")
+                ).decision)
         }
         #expect(try !#require(play(1)).contains(token.localPart))
         #expect(fixture.directory.storedCount == 0, "a report makes nothing be stored")
@@ -109,7 +115,8 @@ import Testing
         let anna = Fixture.anna
         func changed(isForwardingOn: Bool = true, isActive: Bool = true, inbox: UserInbox?) -> RelayAccount {
             RelayAccount(
-                number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, isActive: isActive, inbox: inbox,
+                number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
+                inbox: inbox,
                 inboxes: anna.inboxes, sharedName: nil, sources: anna.sources)
         }
         let unverified = anna.inbox.map { UserInbox(address: $0.address, isVerified: false) }
@@ -133,7 +140,9 @@ import Testing
             fixture.play(from: "", to: [Self.path(fixture, nonce: UInt64(nonce))], message: Self.report()).decision.outcome
         }
         #expect(outcomes == [.relay, .relay, .relay, .discard, .discard])
-        let forward = fixture.play(from: "x@app.example", to: ["annarelay2@relay.example"], message: "From: b@app.example\r\n\r\nx\r\n").decision
+        let forward = fixture.play(
+            from: "x@app.example", to: ["annarelay2@relay.example"], message: "From: b@app.example\r\n\r\nx\r\n"
+        ).decision
         guard case .refuse(let refusal) = forward.outcome else {
             Issue.record("\(forward.outcome)")
             return
@@ -145,7 +154,9 @@ import Testing
     @Test func aReturnPathOfBeforeNamesNobody() throws {
         let fixture = Fixture(evidence: .init())
         let text = try #require(
-            Self.text(fixture.play(from: "", to: ["araaaaaabaaaaaadbat6aywifg6mxawkqq@relay.example"], message: Self.report()).decision))
+            Self.text(
+                fixture.play(from: "", to: ["araaaaaabaaaaaadbat6aywifg6mxawkqq@relay.example"], message: Self.report()).decision)
+        )
         #expect(text.contains("one of its recipients") && !text.contains("=app.example.") && !text.lowercased().contains("evil"))
     }
 
@@ -156,13 +167,18 @@ import Testing
         let recipients = correspondents.map {
             fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0).localPart + "@relay.example"
         }
-        let decision = fixture.play(from: "anna@inbox.example", to: recipients, message: "From: anna@inbox.example\r\nTo: x\r\n\r\nHi\r\n").decision
+        let decision = fixture.play(
+            from: "anna@inbox.example", to: recipients, message: "From: anna@inbox.example\r\nTo: x\r\n\r\nHi\r\n"
+        ).decision
         let sender = try #require(
             decision.modifications.lazy.compactMap { if case .changeSender(let path) = $0 { path } else { nil } }.first)
         guard case .token(let token) = fixture.engine.tokens.read(String(sender.dropFirst().prefix { $0 != "@" })) else {
             Issue.record("\(sender) is no token")
             return
         }
-        #expect((correspondents + [AddrSpec(localPart: "other", domain: "app.example")]).map { fixture.engine.tokens.isRecipient($0, of: token) } == [true, true, false])
+        #expect(
+            (correspondents + [AddrSpec(localPart: "other", domain: "app.example")]).map {
+                fixture.engine.tokens.isRecipient($0, of: token)
+            } == [true, true, false])
     }
 }

@@ -12,15 +12,18 @@ import Testing
     private static let spf = AuthenticationEvidence(
         spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "app.example", reason: "")])
 
-    /// What a sender is told: for each recipient at RCPT, and at the end of data. Copies are refused where their account takes no mail.
+    /// What a sender is told: for each recipient at RCPT, and at the end of data. Copies are refused where their account takes no
+    /// mail.
     private static func send(
-        _ engine: RelayEngine, _ evidence: AuthenticationEvidence, from sender: String = "bounce@app.example", address: String = "192.0.2.1",
+        _ engine: RelayEngine, _ evidence: AuthenticationEvidence, from sender: String = "bounce@app.example",
+        address: String = "192.0.2.1",
         to recipients: [String] = both, message: String = message
     ) -> [String] {
         func transaction(_ canFanOut: Bool) -> RelayTransaction {
             RelayTransaction(
                 engine: engine.authenticating(by: FixedEvidenceAuthenticator(evidence: evidence)),
-                client: SMTPClientIdentity(address: address, helo: "client.example", mailFrom: sender), now: Fixture.now, canFanOut: { canFanOut })
+                client: SMTPClientIdentity(address: address, helo: "client.example", mailFrom: sender), now: Fixture.now,
+                canFanOut: { canFanOut })
         }
         func play(_ transaction: RelayTransaction, _ recipients: [String]) -> (told: [String], decision: RelayDecision) {
             let told = recipients.map { recipient in
@@ -116,7 +119,8 @@ import Testing
         let engine = Self.engine(isBobOff: false)
         let transaction = RelayTransaction(
             engine: engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Self.spf)),
-            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"), now: Fixture.now,
+            client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
+            now: Fixture.now,
             canFanOut: { true })
         for recipient in Self.both { try transaction.addRecipient("<\(recipient)>") }
         let parsed = Message.parse(Array(Self.message.utf8))

@@ -14,10 +14,12 @@ struct Forwarded {
     let decision: RelayDecision
     private let incoming: Message
 
-    static let head = "From: Eva <eva@app.example>\r\nTo: annarelay2@relay.example\r\nSubject: x\r\nMessage-ID: <1@app.example>\r\n"
+    static let head =
+        "From: Eva <eva@app.example>\r\nTo: annarelay2@relay.example\r\nSubject: x\r\nMessage-ID: <1@app.example>\r\n"
 
     init(
-        _ message: String, rewritesLinks: Bool = true, memory: Int = 1 << 28, chunk: Int = 65_535, signer: (any MessageSigner)? = nil,
+        _ message: String, rewritesLinks: Bool = true, memory: Int = 1 << 28, chunk: Int = 65_535,
+        signer: (any MessageSigner)? = nil,
         fixture given: Fixture? = nil
     ) {
         let fixture = given ?? Self.fixture(rewritesLinks: rewritesLinks, memory: memory, signer: signer)
@@ -30,16 +32,19 @@ struct Forwarded {
         var settings = RelaySettings(relayDomains: ["relay.example", "second.example"], authservID: "mx.relay.example")
         settings.rewritesLinks = rewritesLinks
         let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: settings, replyMemory: memory)
-        guard let signer, let engine = RelayEngine(
-            settings: settings, keys: Fixture.keys, directory: fixture.directory, authenticator: fixture.engine.authenticator, signer: signer,
-            replyMemory: fixture.engine.replyMemory, randomness: fixture.engine.randomness)
+        guard let signer,
+            let engine = RelayEngine(
+                settings: settings, keys: Fixture.keys, directory: fixture.directory, authenticator: fixture.engine.authenticator,
+                signer: signer,
+                replyMemory: fixture.engine.replyMemory, randomness: fixture.engine.randomness)
         else { return fixture }
         return Fixture(directory: fixture.directory, engine: engine)
     }
 
     private static func play(_ message: Message, _ fixture: Fixture, chunk: Int) -> RelayDecision {
         let transaction = RelayTransaction(
-            engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "c.example", mailFrom: "b@app.example"), now: Fixture.now)
+            engine: fixture.engine,
+            client: SMTPClientIdentity(address: "192.0.2.1", helo: "c.example", mailFrom: "b@app.example"), now: Fixture.now)
         do throws(Refusal) {
             try transaction.addRecipient("<annarelay2@relay.example>")
             for field in message.header.fields { transaction.addHeader(field) }
@@ -69,7 +74,9 @@ struct Forwarded {
     }
 
     func reverse(_ address: String) -> String {
-        AddrSpec(envelope: address).map { fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0).localPart + "@relay.example" } ?? ""
+        AddrSpec(envelope: address).map {
+            fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0).localPart + "@relay.example"
+        } ?? ""
     }
 
     /// As it is in a link.
@@ -82,20 +89,32 @@ struct Forwarded {
 
     @Test(arguments: [
         (#"<a href="mailto:eva@app.example">x</a>"#, #"<a href="{eva@app.example}">x</a>"#),
-        (#"<A HREF = 'MAILTO:eva@app.example?Subject=Hi%20you&amp;cc=max%40app.example'>x</A>"#, #"<A HREF = '{eva@app.example}?Subject=Hi%20you&amp;cc={{max@app.example}}'>x</A>"#),
+        (
+            #"<A HREF = 'MAILTO:eva@app.example?Subject=Hi%20you&amp;cc=max%40app.example'>x</A>"#,
+            #"<A HREF = '{eva@app.example}?Subject=Hi%20you&amp;cc={{max@app.example}}'>x</A>"#
+        ),
         (#"<a href=mailto:eva@app.example>x</a>"#, #"<a href={eva@app.example}>x</a>"#),
         (#"<a href="mailto:eva@app.example,max@app.example">x</a>"#, #"<a href="{eva@app.example},{{max@app.example}}">x</a>"#),
         (#"<a href="mailto:eva@app.example?bcc=spy@app.example">x</a>"#, #"<a href="{eva@app.example}">x</a>"#),
-        (#"<a href="mailto:?to=eva@app.example&subject=x">x</a>"#, #"<a href="mailto:?to={{eva@app.example}}&amp;subject=x">x</a>"#),
+        (
+            #"<a href="mailto:?to=eva@app.example&subject=x">x</a>"#,
+            #"<a href="mailto:?to={{eva@app.example}}&amp;subject=x">x</a>"#
+        ),
         // References, tabs and line breaks, as obfuscated addresses are written.
-        ("<a href=\"&#109;&#97;&#x69;l&#116;&#111;&#58;&#101;va&#64;app&#46;example\">x</a>", #"<a href="{eva@app.example}">x</a>"#),
+        (
+            "<a href=\"&#109;&#97;&#x69;l&#116;&#111;&#58;&#101;va&#64;app&#46;example\">x</a>",
+            #"<a href="{eva@app.example}">x</a>"#
+        ),
         ("<a href=\"mailto&colon;eva&commat;app.example\">x</a>", #"<a href="{eva@app.example}">x</a>"#),
         ("<a href=\" mail\r\nto:eva@app\t.example\">x</a>", #"<a href=" {eva@app.example}">x</a>"#),
         ("<a href=\"m&#97;ilto:%65va@app.example\">x</a>", #"<a href="{eva@app.example}">x</a>"#),
         // A form, a script, a comment for Outlook.
         (#"<form action="mailto:eva@app.example">"#, #"<form action="{eva@app.example}">"#),
         (#"<b onclick="location='mailto:eva@app.example'">"#, #"<b onclick="location='{eva@app.example}'">"#),
-        (#"<!--[if mso]><a href="mailto:eva@app.example"><![endif]-->"#, #"<!--[if mso]><a href="{eva@app.example}"><![endif]-->"#),
+        (
+            #"<!--[if mso]><a href="mailto:eva@app.example"><![endif]-->"#,
+            #"<!--[if mso]><a href="{eva@app.example}"><![endif]-->"#
+        ),
         ("<p>Write to mailto:eva@app.example.</p>", "<p>Write to {eva@app.example}.</p>"),
         ("<p>(mailto:eva@app.example)&lt;mailto:eva@app.example&gt;</p>", "<p>({eva@app.example})&lt;{eva@app.example}&gt;</p>"),
     ])
@@ -105,7 +124,8 @@ struct Forwarded {
         #expect(result.decision.reasons.contains { $0.code == "body-rewritten" })
         for encoding in ["base64", "quoted-printable"] {
             let encoded = TransferEncoding.parse(encoding).encode(Array((text + "\r\n").utf8)) ?? []
-            let result = Forwarded("Content-Transfer-Encoding: \(encoding)\r\n" + Self.html + String(decoding: encoded, as: UTF8.self))
+            let result = Forwarded(
+                "Content-Transfer-Encoding: \(encoding)\r\n" + Self.html + String(decoding: encoded, as: UTF8.self))
             let decoded = TransferEncoding.parse(encoding).decode(Array(result.body.utf8)[...])
             #expect(decoded.map { String(decoding: $0.bytes, as: UTF8.self) } == fill(expected, result) + "\r\n", "\(encoding)")
             #expect(result.body.split(separator: "\r\n").allSatisfy { $0.utf8.count <= 76 })
@@ -113,7 +133,10 @@ struct Forwarded {
     }
 
     @Test(arguments: [
-        ("Unsubscribe: <mailto:leave@app.example?subject=x>, or mailto:eva@app.example.", "Unsubscribe: <{leave@app.example}?subject=x>, or {eva@app.example}."),
+        (
+            "Unsubscribe: <mailto:leave@app.example?subject=x>, or mailto:eva@app.example.",
+            "Unsubscribe: <{leave@app.example}?subject=x>, or {eva@app.example}."
+        ),
         ("MAILTO:eva@app.example", "{eva@app.example}"),
         ("[x](mailto:eva@app.example) 'mailto:eva@app.example'", "[x]({eva@app.example}) '{eva@app.example}'"),
     ])
@@ -132,8 +155,10 @@ struct Forwarded {
     }
 
     @Test(arguments: [
-        "<p>eva@app.example</p><a href=\"https://app.example/x?mailto=eva@app.example\">x</a>", "<a href=\"mailto:?subject=Share\">x</a>",
-        "<a href=\"mailto:annarelay2@relay.example\">me</a>", "<a href=\"mailto:{{ address }}\">x</a>", "mailto:", "The mailto: scheme",
+        "<p>eva@app.example</p><a href=\"https://app.example/x?mailto=eva@app.example\">x</a>",
+        "<a href=\"mailto:?subject=Share\">x</a>",
+        "<a href=\"mailto:annarelay2@relay.example\">me</a>", "<a href=\"mailto:{{ address }}\">x</a>", "mailto:",
+        "The mailto: scheme",
         "<p>m&amp;ailto &#1;&#99999999999; &", "&#109;",
     ])
     func whatIsNoLinkElsewhereStaysOctetForOctet(_ text: String) {
@@ -144,7 +169,8 @@ struct Forwarded {
     @Test func keptLinksStayAndCalendarsDoNot() {
         let link = #"<a href="mailto:eva@app.example">x</a>"#
         #expect(Forwarded(Self.html + link, rewritesLinks: false).newBody == nil)
-        let calendar = "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR\r\nORGANIZER:mailto:eva@app.example\r\nEND:VCALENDAR\r\n"
+        let calendar =
+            "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR\r\nORGANIZER:mailto:eva@app.example\r\nEND:VCALENDAR\r\n"
         #expect(Forwarded(calendar, rewritesLinks: false).newBody?.contains("eva@app.example") == false)
     }
 
@@ -161,17 +187,21 @@ struct Forwarded {
     }
 
     @Test func besideASignedBlockLinksAreRewritten() {
-        let block = "-----BEGIN PGP SIGNED MESSAGE-----\r\n\r\nmailto:eva@app.example\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\nx\r\n-----END PGP SIGNATURE-----\r\n"
+        let block =
+            "-----BEGIN PGP SIGNED MESSAGE-----\r\n\r\nmailto:eva@app.example\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\nx\r\n-----END PGP SIGNATURE-----\r\n"
         let result = Forwarded(Self.plain + "mailto:max@app.example\r\n" + block + "mailto:max@app.example\r\n")
         let link = result.link("max@app.example")
         #expect(result.body == "\(link)\r\n\(block)\(link)\r\n")
     }
 
     @Test func attachedMessagesAndOtherCharsetsAreReached() {
-        let inner = "Content-Type: message/rfc822\r\n\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n<a href=\"mailto:eva@app.example\">x</a>\r\n"
+        let inner =
+            "Content-Type: message/rfc822\r\n\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n<a href=\"mailto:eva@app.example\">x</a>\r\n"
         let nested = Forwarded("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\(inner)\r\n--b--\r\n")
         #expect(nested.body.contains("\"\(nested.link("eva@app.example"))\""))
-        let wide = Array("<a href=\"mailto:eva@app.example\">gr\u{FC}\u{DF}e</a>".utf16).flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }
+        let wide = Array("<a href=\"mailto:eva@app.example\">gr\u{FC}\u{DF}e</a>".utf16).flatMap {
+            [UInt8($0 & 255), UInt8($0 >> 8)]
+        }
         let text = String(decoding: Base64.encode(wide), as: UTF8.self)
         let result = Forwarded("Content-Type: text/html; charset=utf-16le\r\nContent-Transfer-Encoding: base64\r\n\r\n" + text)
         let decoded = Charset.decode(Base64.decode(Array(result.body.utf8)).bytes, "utf-16le")
@@ -203,7 +233,10 @@ struct Forwarded {
             var bytes: [UInt8] = []
             func update(body: UnsafeRawBufferPointer) { bytes += body }
             func finish(header: HeaderSection, domain: String, now: Int64) throws -> [HeaderField] {
-                [HeaderField("DKIM-Signature", "bh=" + String(decoding: Base64.encodeUnbroken(SHA256.hash(bytes)), as: UTF8.self))]
+                [
+                    HeaderField(
+                        "DKIM-Signature", "bh=" + String(decoding: Base64.encodeUnbroken(SHA256.hash(bytes)), as: UTF8.self))
+                ]
             }
         }
     }
@@ -225,15 +258,19 @@ struct Forwarded {
         var deep = ""
         for level in 0..<40 { deep += "Content-Type: multipart/mixed; boundary=b\(level)\r\n\r\n--b\(level)\r\n" }
         #expect(Forwarded(deep).code == "550 5.6.0")
-        let many = "Content-Type: multipart/mixed; boundary=b\r\n\r\n" + String(repeating: "--b\r\n\r\nx\r\n", count: MIMEPart.maximumPartCount + 1)
+        let many =
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\n"
+            + String(repeating: "--b\r\n\r\nx\r\n", count: MIMEPart.maximumPartCount + 1)
         #expect(Forwarded(many).code == "550 5.6.0")
-        let damaged = "Content-Type: text/calendar\r\nContent-Transfer-Encoding: base64\r\n\r\nT1JHQU5JWkVS**OmV2YUBhcHAuZXhhbXBsZQ==\r\n"
+        let damaged =
+            "Content-Type: text/calendar\r\nContent-Transfer-Encoding: base64\r\n\r\nT1JHQU5JWkVS**OmV2YUBhcHAuZXhhbXBsZQ==\r\n"
         #expect(Forwarded(damaged).code == "550 5.6.0")
     }
 
     /// A reader that goes back for each of these does not come to an end here.
     @Test(arguments: [
-        "mailto:", "mailto:a@b ", "=\"mailto:a@b", "='mailto:", "&#109;", "m&#9;", "&", "&#", "mail\tto:", "m&#97;ilto:", "mailto:a@b,", "<a href=\"mailto:a@b\">", ":",
+        "mailto:", "mailto:a@b ", "=\"mailto:a@b", "='mailto:", "&#109;", "m&#9;", "&", "&#", "mail\tto:", "m&#97;ilto:",
+        "mailto:a@b,", "<a href=\"mailto:a@b\">", ":",
         "mailto:a@b?to=", "-----BEGIN PGP SIGNATURE-----\r\nmailto:a@b\r\n",
     ])
     func floodsAreReadInLinearTime(_ piece: String) {
@@ -256,11 +293,13 @@ struct Forwarded {
 
     // MARK: Memory
 
-    private static let calendar = "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR\r\nORGANIZER:mailto:eva@app.example\r\nEND:VCALENDAR\r\n"
+    private static let calendar =
+        "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR\r\nORGANIZER:mailto:eva@app.example\r\nEND:VCALENDAR\r\n"
 
     private static func late(_ octets: Int, _ part: String) -> String {
         let line = String(repeating: "QUJD", count: 19) + "\r\n"
-        return "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        return
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n"
             + String(repeating: line, count: octets / line.utf8.count) + "--b\r\n\(part)\r\n--b--\r\n"
     }
 
@@ -279,7 +318,8 @@ struct Forwarded {
     @Test func whatNeverFitsIsToldOrStays() {
         let calendar = Forwarded(Self.late(3_000_000, Self.calendar), memory: 10_000_000)
         #expect(calendar.code == "552 5.3.4")
-        let link = Forwarded(Self.late(3_000_000, "Content-Type: text/html\r\n\r\n<a href=\"mailto:eva@app.example\">x</a>"), memory: 10_000_000)
+        let link = Forwarded(
+            Self.late(3_000_000, "Content-Type: text/html\r\n\r\n<a href=\"mailto:eva@app.example\">x</a>"), memory: 10_000_000)
         #expect(link.code == "relay" && link.newBody == nil && link.decision.reasons.contains { $0.code == "links-left" })
     }
 
@@ -289,7 +329,8 @@ struct Forwarded {
         let body = Array(repeatElement(line, count: 1_000_000 / line.count).joined())
         let transactions = try (0..<200).map { _ in
             let transaction = RelayTransaction(
-                engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "c.example", mailFrom: "b@app.example"), now: Fixture.now)
+                engine: fixture.engine,
+                client: SMTPClientIdentity(address: "192.0.2.1", helo: "c.example", mailFrom: "b@app.example"), now: Fixture.now)
             try transaction.addRecipient("<annarelay2@relay.example>")
             for field in Message.parse(Array((Forwarded.head + "\r\n").utf8)).header.fields { transaction.addHeader(field) }
             try transaction.endHeader()
@@ -310,7 +351,8 @@ struct Forwarded {
         let fixture = Forwarded.fixture()
         let message = Message.parse(Array((Forwarded.head + Self.html + "<a href=\"mailto:eva@app.example\">x</a>\r\n").utf8))
         let transaction = RelayTransaction(
-            engine: fixture.engine, client: SMTPClientIdentity(address: "192.0.2.1", helo: "c.example", mailFrom: "b@app.example"), now: Fixture.now
+            engine: fixture.engine,
+            client: SMTPClientIdentity(address: "192.0.2.1", helo: "c.example", mailFrom: "b@app.example"), now: Fixture.now
         ) { true }
         for local in ["annarelay2", "bobrelay22"] { try transaction.addRecipient("<\(local)@relay.example>") }
         for field in message.header.fields { transaction.addHeader(field) }
@@ -318,7 +360,9 @@ struct Forwarded {
         try transaction.addBody(message.body)
         let decision = transaction.finish()
         #expect(decision.copies.count == 1 && transaction.original.map { $0.body.elementsEqual(message.body) } == true)
-        let bodies = decision.modifications.compactMap { if case .replaceBody(let pieces) = $0 { Array(pieces.joined()) } else { nil } }
+        let bodies = decision.modifications.compactMap {
+            if case .replaceBody(let pieces) = $0 { Array(pieces.joined()) } else { nil }
+        }
         let anna = Forwarded(Self.html + "<a href=\"mailto:eva@app.example\">x</a>\r\n", fixture: fixture)
         #expect(bodies == [Array(anna.body.utf8)])
     }

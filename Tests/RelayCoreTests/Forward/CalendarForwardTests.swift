@@ -42,9 +42,14 @@ import Testing
             let part = MIMEPart.parse(
                 header: HeaderSection([HeaderField("Content-Type", "multipart/mixed; boundary=b")]), body: Array(result.body.utf8)
             ).children.last
-            let decoded = part.flatMap { coding.decode(Array(result.body.utf8)[$0.bodyRange]) }.map { String(decoding: $0.bytes, as: UTF8.self) } ?? ""
+            let decoded =
+                part.flatMap { coding.decode(Array(result.body.utf8)[$0.bodyRange]) }.map {
+                    String(decoding: $0.bytes, as: UTF8.self)
+                } ?? ""
             #expect(decoded.split(separator: "\r\n").allSatisfy { $0.utf8.count <= 75 || Self.invitation.contains($0) })
-            let (eva, max, desk) = (result.reverse("eva@app.example"), result.reverse("max@app.example"), result.reverse("desk@app.example"))
+            let (eva, max, desk) = (
+                result.reverse("eva@app.example"), result.reverse("max@app.example"), result.reverse("desk@app.example")
+            )
             let lines = Self.unfold(decoded).split(separator: "\r\n").map(String.init)
             let expected = [
                 "ORGANIZER;CN=Eva;EMAIL=\(eva);SENT-BY=\"mailto:\(desk)\":mailto:\(eva)",
@@ -62,7 +67,8 @@ import Testing
 
     @Test func anAnswerOfTheTeamReachesTheOrganizerThatTheUserIs() {
         let result = Forwarded(
-            "Content-Type: text/calendar; method=REPLY\r\n\r\nMETHOD:REPLY\r\nORGANIZER:mailto:annarelay2@relay.example\r\nATTENDEE;PARTSTAT=ACCEPTED:mailto:eva@app.example\r\n")
+            "Content-Type: text/calendar; method=REPLY\r\n\r\nMETHOD:REPLY\r\nORGANIZER:mailto:annarelay2@relay.example\r\nATTENDEE;PARTSTAT=ACCEPTED:mailto:eva@app.example\r\n"
+        )
         let lines = Self.unfold(result.body).split(separator: "\r\n")
         #expect(lines.contains("ORGANIZER:mailto:anna@inbox.example"))
         #expect(lines.contains { $0.hasSuffix(":mailto:\(result.reverse("eva@app.example"))") })
@@ -74,50 +80,50 @@ import Testing
     private static func answers(organizer: String, attendee: String) -> [String: String] {
         [
             "Google": """
-                BEGIN:VCALENDAR\r
-                PRODID:-//Google Inc//Google Calendar 70.9054//EN\r
-                METHOD:REPLY\r
-                BEGIN:VEVENT\r
-                ORGANIZER;CN=Eva:mailto:\(organizer)\r
-                UID:4711@app.example\r
-                ATTENDEE;CUTYPE=INDIVIDUAL;ROLE=REQ-PARTICIPANT;PARTSTAT=ACCEPTED;CN=\(attendee);X-NUM-GUESTS=0:mailto:\(attendee)\r
-                END:VEVENT\r
-                END:VCALENDAR\r
+            BEGIN:VCALENDAR\r
+            PRODID:-//Google Inc//Google Calendar 70.9054//EN\r
+            METHOD:REPLY\r
+            BEGIN:VEVENT\r
+            ORGANIZER;CN=Eva:mailto:\(organizer)\r
+            UID:4711@app.example\r
+            ATTENDEE;CUTYPE=INDIVIDUAL;ROLE=REQ-PARTICIPANT;PARTSTAT=ACCEPTED;CN=\(attendee);X-NUM-GUESTS=0:mailto:\(attendee)\r
+            END:VEVENT\r
+            END:VCALENDAR\r
 
-                """,
+            """,
             "Apple": """
-                BEGIN:VCALENDAR\r
-                PRODID:-//Apple Inc.//macOS 15.0//EN\r
-                METHOD:REPLY\r
-                BEGIN:VEVENT\r
-                ATTENDEE;CN="Anna";CUTYPE=INDIVIDUAL;EMAIL="\(attendee)";PARTSTAT=ACCEPTED:mailto:\(attendee)\r
-                ORGANIZER;CN="Eva";EMAIL="\(organizer)":mailto:\(organizer)\r
-                END:VEVENT\r
-                END:VCALENDAR\r
+            BEGIN:VCALENDAR\r
+            PRODID:-//Apple Inc.//macOS 15.0//EN\r
+            METHOD:REPLY\r
+            BEGIN:VEVENT\r
+            ATTENDEE;CN="Anna";CUTYPE=INDIVIDUAL;EMAIL="\(attendee)";PARTSTAT=ACCEPTED:mailto:\(attendee)\r
+            ORGANIZER;CN="Eva";EMAIL="\(organizer)":mailto:\(organizer)\r
+            END:VEVENT\r
+            END:VCALENDAR\r
 
-                """,
+            """,
             "Outlook": """
-                BEGIN:VCALENDAR\r
-                METHOD:REPLY\r
-                PRODID:Microsoft Exchange Server 2010\r
-                BEGIN:VEVENT\r
-                ATTENDEE;PARTSTAT=ACCEPTED;CN=Anna:mailto:\(attendee)\r
-                ORGANIZER;CN=Eva:MAILTO:\(organizer)\r
-                END:VEVENT\r
-                END:VCALENDAR\r
+            BEGIN:VCALENDAR\r
+            METHOD:REPLY\r
+            PRODID:Microsoft Exchange Server 2010\r
+            BEGIN:VEVENT\r
+            ATTENDEE;PARTSTAT=ACCEPTED;CN=Anna:mailto:\(attendee)\r
+            ORGANIZER;CN=Eva:MAILTO:\(organizer)\r
+            END:VEVENT\r
+            END:VCALENDAR\r
 
-                """,
+            """,
             "Thunderbird": """
-                BEGIN:VCALENDAR\r
-                PRODID:-//Mozilla.org/NONSGML Mozilla Calendar V1.1//EN\r
-                METHOD:REPLY\r
-                BEGIN:VEVENT\r
-                ORGANIZER;CN=Eva:mailto:\(organizer.replacing("=", with: "%3D"))\r
-                ATTENDEE;PARTSTAT=ACCEPTED;ROLE=REQ-PARTICIPANT:mailto:\(attendee)\r
-                END:VEVENT\r
-                END:VCALENDAR\r
+            BEGIN:VCALENDAR\r
+            PRODID:-//Mozilla.org/NONSGML Mozilla Calendar V1.1//EN\r
+            METHOD:REPLY\r
+            BEGIN:VEVENT\r
+            ORGANIZER;CN=Eva:mailto:\(organizer.replacing("=", with: "%3D"))\r
+            ATTENDEE;PARTSTAT=ACCEPTED;ROLE=REQ-PARTICIPANT:mailto:\(attendee)\r
+            END:VEVENT\r
+            END:VCALENDAR\r
 
-                """,
+            """,
         ]
     }
 
@@ -165,17 +171,21 @@ import Testing
             let text = String(decoding: Corpus.crlf(entry.bytes), as: UTF8.self)
             guard text.contains("METHOD:REPLY") else { continue }
             func addresses(_ name: String) -> Set<String> {
-                Set(Self.unfold(text).split(separator: "\r\n").filter { $0.hasPrefix(name) }.compactMap { line in
-                    // The value ends the line.
-                    line.split(separator: ":").last.map(String.init)
-                }.filter { $0.contains("@") })
+                Set(
+                    Self.unfold(text).split(separator: "\r\n").filter { $0.hasPrefix(name) }.compactMap { line in
+                        // The value ends the line.
+                        line.split(separator: ":").last.map(String.init)
+                    }.filter { $0.contains("@") })
             }
             let (organizers, attendees) = (addresses("ORGANIZER"), addresses("ATTENDEE"))
-            guard let theirs = organizers.first, organizers.count == 1, let own = attendees.first, attendees.count == 1, theirs != own else { continue }
+            guard let theirs = organizers.first, organizers.count == 1, let own = attendees.first, attendees.count == 1,
+                theirs != own
+            else { continue }
             count += 1
             let calendar = Self.unfold(text).replacing(theirs, with: organizer).replacing(own, with: attendee)
             let (code, body) = Self.answered(calendar, to: organizer)
-            #expect(code == "relay" && body.contains("eva@app.example") && body.contains("annarelay2@relay.example"), "\(entry.name)")
+            #expect(
+                code == "relay" && body.contains("eva@app.example") && body.contains("annarelay2@relay.example"), "\(entry.name)")
             #expect(!body.contains(attendee), "\(entry.name)")
         }
         #expect(count >= 3)
@@ -188,7 +198,8 @@ import Testing
             let text = String(decoding: Corpus.crlf(entry.bytes), as: UTF8.self)
             let result = Forwarded("Content-Type: text/calendar; charset=utf-8\r\n\r\n" + text)
             #expect(result.code == "relay", "\(entry.name)")
-            for line in Self.unfold(result.body).split(separator: "\r\n") where line.hasPrefix("ORGANIZER") || line.hasPrefix("ATTENDEE") {
+            for line in Self.unfold(result.body).split(separator: "\r\n")
+            where line.hasPrefix("ORGANIZER") || line.hasPrefix("ATTENDEE") {
                 let line = line.lowercased()
                 for range in line.ranges(of: "mailto:") {
                     let address = line[range.upperBound...].prefix { !"\";,: ".contains($0) }

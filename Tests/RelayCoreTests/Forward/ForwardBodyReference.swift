@@ -39,7 +39,8 @@ struct ForwardBodyReference {
     /// The parts that hold no others, in order; whether they are within something signed or encrypted.
     private static func leaves(_ header: HeaderSection, _ body: [UInt8]) -> [(part: MIMEPart, isWhole: Bool)] {
         func leaves(_ part: MIMEPart, _ isWhole: Bool) -> [(MIMEPart, Bool)] {
-            let isWhole = isWhole || part.contentType.matches("multipart", "signed") || part.contentType.matches("multipart", "encrypted")
+            let isWhole =
+                isWhole || part.contentType.matches("multipart", "signed") || part.contentType.matches("multipart", "encrypted")
             return part.isComposite ? part.children.flatMap { leaves($0, isWhole) } : [(part, isWhole)]
         }
         return leaves(MIMEPart.parse(header: header, body: body), false)
@@ -67,7 +68,8 @@ struct ForwardBodyReference {
         let type = part.contentType
         let file = (part.disposition?.filename ?? type.parameters["name"] ?? "").lowercased()
         let isCalendar = isCalendar(part)
-        let isShown = (type.type == "text" || (type.type == "application" && type.subtype == "xhtml+xml"))
+        let isShown =
+            (type.type == "text" || (type.type == "application" && type.subtype == "xhtml+xml"))
             && part.disposition?.disposition != "attachment" && !["vcard", "x-vcard", "directory"].contains(type.subtype)
         guard isCalendar || isShown, !file.hasSuffix(".vcf") || type.type == "text",
             let decoded = part.transferEncoding.decode(body[...])
@@ -93,10 +95,13 @@ struct ForwardBodyReference {
         return text.replacing(link) { match in
             guard match.output.1.contains("@") || match.output.1.contains("%40") else { return String(match.output.0) }
             // What is not an address goes.
-            let mapped = match.output.1.split(separator: ",").compactMap { AddrSpec(envelope: $0.removingPercentEncoding ?? String($0)) }
-                .map { $0 == account.relayAddress ? own : reverse($0) }
+            let mapped = match.output.1.split(separator: ",").compactMap {
+                AddrSpec(envelope: $0.removingPercentEncoding ?? String($0))
+            }
+            .map { $0 == account.relayAddress ? own : reverse($0) }
             rewritten += 1
-            return "mailto:" + mapped.map { isCalendar ? $0.wireForm : $0.wireForm.replacing("=", with: "%3D") }.joined(separator: ",")
+            return "mailto:"
+                + mapped.map { isCalendar ? $0.wireForm : $0.wireForm.replacing("=", with: "%3D") }.joined(separator: ",")
         }
     }
 

@@ -14,8 +14,8 @@ import Testing
         "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",
     ]
 
-    /// The message as a registered sender's. Fields that are refused for what they are written in are left out: they have tests of
-    /// their own.
+    /// The message as a registered sender's. Fields that are refused for what they are written in are left out: they have tests
+    /// of their own.
     private static func forced(_ bytes: [UInt8]) -> (header: HeaderSection, body: [UInt8]) {
         let message = Message.parse(Corpus.crlf(bytes))
         let fields = message.header.fields.filter {
@@ -67,7 +67,9 @@ import Testing
 
         var rewriting = ForwardRewriting(
             engine: fixture.engine, account: Fixture.anna, author: AddrSpec(localPart: "billing", domain: "app.example"))
-        guard let result = try? rewriting.rewrite(header, evidence: evidence).edits.result else { return ["refused by the rewriting"] }
+        guard let result = try? rewriting.rewrite(header, evidence: evidence).edits.result else {
+            return ["refused by the rewriting"]
+        }
         if after.fields != result.fields.map({ .init($0.name, Array($0.rawValue)) }) {
             faults.append("indices: Postfix would make another header")
         }
@@ -134,7 +136,9 @@ import Testing
     }
 
     /// Whether an address is neither the relay address nor a reverse address of something that was in the header.
-    private static func fault(_ address: AddrSpec, _ known: Set<AddrSpec>, _ stored: StoredAddresses, _ fixture: Fixture)
+    private static func fault(
+        _ address: AddrSpec, _ known: Set<AddrSpec>, _ stored: StoredAddresses, _ fixture: Fixture
+    )
         -> String?
     {
         if address.localPart.lowercased() == "annarelay2" { return nil }
@@ -254,7 +258,8 @@ import Testing
         #expect(links > 0)
     }
 
-    /// Damage done to the address and list fields of the vectors: a few octets, most of them special, put in, taken out or doubled.
+    /// Damage done to the address and list fields of the vectors: a few octets, most of them special, put in, taken out or
+    /// doubled.
     @Test func damagedFields() throws {
         let files = try Self.vectorFiles()
         let specials = [

@@ -14,7 +14,8 @@ import Testing
         _ evidence: AuthenticationEvidence, from sender: String = "bounce@app.example", message: String = ForwardTests.message,
         accounts: [RelayAccount] = [Fixture.anna, Fixture.bob, Fixture.annaElsewhere]
     ) -> RelayDecision {
-        Fixture(accounts: accounts, evidence: evidence).play(from: sender, to: ["annarelay2@relay.example"], message: message).decision
+        Fixture(accounts: accounts, evidence: evidence).play(from: sender, to: ["annarelay2@relay.example"], message: message)
+            .decision
     }
 
     private func code(_ decision: RelayDecision) -> String {
@@ -23,7 +24,8 @@ import Testing
     }
 
     private func signature(_ domain: String, _ result: DKIMResult, wholeBody: Bool = true) -> DKIMFinding {
-        DKIMFinding(result: result, domain: domain, selector: "s", algorithm: "rsa-sha256", coversWholeBody: wholeBody, reason: "test")
+        DKIMFinding(
+            result: result, domain: domain, selector: "s", algorithm: "rsa-sha256", coversWholeBody: wholeBody, reason: "test")
     }
 
     private func spf(_ domain: String, _ result: SPFResult, _ identity: SPFFinding.Identity = .mailFrom) -> SPFFinding {
@@ -36,7 +38,8 @@ import Testing
         let anna = Fixture.anna
         return RelayAccount(
             number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
-            inbox: anna.inbox.map { UserInbox(address: $0.address, isVerified: isVerified) }, inboxes: anna.inboxes, sharedName: nil,
+            inbox: anna.inbox.map { UserInbox(address: $0.address, isVerified: isVerified) }, inboxes: anna.inboxes,
+            sharedName: nil,
             sources: sources ?? anna.sources)
     }
 
@@ -61,21 +64,28 @@ import Testing
     }
 
     @Test func signatureOverPartOfTheBodyProvesNothing() {
-        let decision = play(AuthenticationEvidence(dkim: [signature("app.example", .pass, wholeBody: false)]), from: "x@evil.example")
+        let decision = play(
+            AuthenticationEvidence(dkim: [signature("app.example", .pass, wholeBody: false)]), from: "x@evil.example")
         #expect(code(decision) == "550 5.7.20")
     }
 
     @Test func failedProofIsToldByWhatCoversTheAuthor() {
-        #expect(code(play(AuthenticationEvidence(spf: [spf("evil.example", .pass)], dkim: [signature("app.example", .fail)]))) == "550 5.7.20")
+        #expect(
+            code(play(AuthenticationEvidence(spf: [spf("evil.example", .pass)], dkim: [signature("app.example", .fail)])))
+                == "550 5.7.20")
         #expect(code(play(AuthenticationEvidence(spf: [spf("app.example", .softfail)]))) == "550 5.7.23")
-        #expect(code(play(AuthenticationEvidence(spf: [spf("app.example", .fail)], dkim: [signature("app.example", .fail)]))) == "550 5.7.26")
+        #expect(
+            code(play(AuthenticationEvidence(spf: [spf("app.example", .fail)], dkim: [signature("app.example", .fail)])))
+                == "550 5.7.26")
         #expect(code(play(AuthenticationEvidence())) == "550 5.7.26")
     }
 
     @Test func temporaryErrorCountsOnlyWhereItCouldStillProve() {
         #expect(code(play(AuthenticationEvidence(dkim: [signature("app.example", .temperror)]))) == "451 4.4.3")
         #expect(code(play(AuthenticationEvidence(dkim: [signature("evil.example", .temperror)]))) == "550 5.7.26")
-        #expect(code(play(AuthenticationEvidence(spf: [spf("app.example", .pass)], dkim: [signature("app.example", .temperror)]))) == "relay")
+        #expect(
+            code(play(AuthenticationEvidence(spf: [spf("app.example", .pass)], dkim: [signature("app.example", .temperror)])))
+                == "relay")
     }
 
     @Test func heloProvesOnlyTheNullSender() {
@@ -85,7 +95,9 @@ import Testing
     }
 
     @Test func pairedEnvelopeDomainProvesBySPFAlone() {
-        let paired = account(sources: [RegisteredSource(scope: .domain("app.example"), pairedEnvelopeDomain: "bounce.esp.example")])
+        let paired = account(sources: [
+            RegisteredSource(scope: .domain("app.example"), pairedEnvelopeDomain: "bounce.esp.example")
+        ])
         #expect(code(play(AuthenticationEvidence(spf: [spf("bounce.esp.example", .pass)]), accounts: [paired])) == "relay")
         #expect(code(play(AuthenticationEvidence(spf: [spf("other.esp.example", .pass)]), accounts: [paired])) == "550 5.7.26")
         #expect(code(play(Fixture.signed("bounce.esp.example"), accounts: [paired])) == "550 5.7.26")
@@ -131,15 +143,20 @@ import Testing
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
         settings.limits.messagesPerDay = 2
         let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: settings)
-        let codes = (0..<3).map { _ in code(fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: Self.message).decision) }
+        let codes = (0..<3).map { _ in
+            code(fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: Self.message).decision)
+        }
         #expect(codes == ["relay", "relay", "452 4.7.1"])
-        let tomorrow = fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: Self.message, now: Fixture.now + 86_400)
+        let tomorrow = fixture.play(
+            from: "b@app.example", to: ["annarelay2@relay.example"], message: Self.message, now: Fixture.now + 86_400)
         #expect(code(tomorrow.decision) == "relay")
     }
 
     @Test(arguments: [
-        "From: a@app.example\r\nFrom: b@app.example\r\n", "From: a@app.example, b@app.example\r\n", "From: <a@app.example><b@evil.example>\r\n",
-        "From: a@app.example <b@evil.example>\r\n", "From: =?utf-8?q?a=40app.example?=\r\n", "Subject: no author\r\n", "From: team: a@app.example;\r\n",
+        "From: a@app.example\r\nFrom: b@app.example\r\n", "From: a@app.example, b@app.example\r\n",
+        "From: <a@app.example><b@evil.example>\r\n",
+        "From: a@app.example <b@evil.example>\r\n", "From: =?utf-8?q?a=40app.example?=\r\n", "Subject: no author\r\n",
+        "From: team: a@app.example;\r\n",
     ])
     func unclearAuthorIsNoProof(_ header: String) {
         #expect(code(play(Fixture.signed("app.example"), message: header + "\r\nx\r\n")) == "550 5.7.26")
@@ -151,15 +168,20 @@ import Testing
     }
 
     @Test func limitsOfTheHeaderSection() {
-        #expect(code(play(Fixture.signed("app.example"), message: "X: \(String(repeating: "a", count: 60_000))\r\n" + Self.message)) == "550 5.6.0")
-        #expect(code(play(Fixture.signed("app.example"), message: String(repeating: "X: a\r\n", count: 10_000) + Self.message)) == "550 5.6.0")
+        #expect(
+            code(play(Fixture.signed("app.example"), message: "X: \(String(repeating: "a", count: 60_000))\r\n" + Self.message))
+                == "550 5.6.0")
+        #expect(
+            code(play(Fixture.signed("app.example"), message: String(repeating: "X: a\r\n", count: 10_000) + Self.message))
+                == "550 5.6.0")
     }
 
     @Test func ownMarkOnArrivalIsALoop() {
         let mark = Fixture(evidence: AuthenticationEvidence()).engine.mark.field(hops: 3)
         let marked = String(decoding: mark.bytes, as: UTF8.self) + "\r\n" + Self.message
         #expect(code(play(Fixture.signed("app.example"), message: marked)) == "554 5.4.6")
-        let foreign = "X-Postern-Mark: 30 zzzzzzzzzzzzzzzzz\r\n" + String(repeating: "Received: by x\r\n", count: 21) + Self.message
+        let foreign =
+            "X-Postern-Mark: 30 zzzzzzzzzzzzzzzzz\r\n" + String(repeating: "Received: by x\r\n", count: 21) + Self.message
         #expect(code(play(Fixture.signed("app.example"), message: foreign)) == "554 5.4.6")
     }
 }

@@ -40,7 +40,9 @@ import Testing
         #expect(Self.code(Self.play(fixture, many)) == "554 5.5.3")
         #expect(fixture.directory.storedCount == 200 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
         // The same address again, in whatever field, is one address.
-        #expect(Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100) + Self.field("Reply-To", 100, "b"))) == "relay")
+        #expect(
+            Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100) + Self.field("Reply-To", 100, "b")))
+                == "relay")
         #expect(fixture.directory.storedCount == 200)
     }
 
@@ -76,13 +78,16 @@ import Testing
     /// Hidden message ids are longer than those that they hide.
     @Test func aReplyWhoseReferencesGrowTooLongIsRefusedForGood() {
         let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
-        let reverse = fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        let reverse = fixture.engine.tokens.reverse(
+            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+        ).localPart
         func reply(_ count: Int) -> String {
             let ids = (0..<count).map { "<\($0)@inbox.example>" }.joined(separator: "\r\n ")
             return Self.code(
                 fixture.play(
                     from: "anna@inbox.example", to: ["\(reverse)@relay.example"],
-                    message: "From: anna@inbox.example\r\nReferences: \(ids)\r\n\r\nx\r\n").decision)
+                    message: "From: anna@inbox.example\r\nReferences: \(ids)\r\n\r\nx\r\n"
+                ).decision)
         }
         #expect(reply(300) == "relay")
         #expect(reply(2_000) == "552 5.3.4")

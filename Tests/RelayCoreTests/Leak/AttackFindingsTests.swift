@@ -11,17 +11,22 @@ import Testing
     private static let engine = Fixture(evidence: .init()).engine
 
     /// A reply of a user with this inbox; its decoded text, or why it was refused.
-    private static func said(_ text: [UInt8], type: String, encoding: String = "8bit", inbox: String = "anna.berg@inbox.example") throws -> String {
+    private static func said(
+        _ text: [UInt8], type: String, encoding: String = "8bit", inbox: String = "anna.berg@inbox.example"
+    ) throws -> String {
         let inbox = try #require(AddrSpec(envelope: inbox))
         let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
         let account = RelayAccount(
-            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true, inbox: own,
+            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+            inbox: own,
             inboxes: [own], sharedName: nil, sources: Fixture.anna.sources)
         let header = HeaderSection([
-            HeaderField("From", "<\(inbox.wireForm)>"), HeaderField("Content-Type", type), HeaderField("Content-Transfer-Encoding", encoding),
+            HeaderField("From", "<\(inbox.wireForm)>"), HeaderField("Content-Type", type),
+            HeaderField("Content-Transfer-Encoding", encoding),
         ])
         let rewriting = ReplyRewriting(
-            engine: engine, account: account, header: header, envelopeSender: inbox.wireForm, isAutomatic: false, now: Fixture.now, hops: 1,
+            engine: engine, account: account, header: header, envelopeSender: inbox.wireForm, isAutomatic: false,
+            now: Fixture.now, hops: 1,
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         do throws(Refusal) {
             let outgoing = try rewriting.rewrite(body: text)
@@ -34,11 +39,14 @@ import Testing
         }
     }
 
-    private static func said(_ text: String, type: String = "text/plain; charset=utf-8") throws -> String { try said(Array(text.utf8), type: type) }
+    private static func said(_ text: String, type: String = "text/plain; charset=utf-8") throws -> String {
+        try said(Array(text.utf8), type: type)
+    }
 
     @Test(arguments: [
         // Backslashes of CSS, JavaScript and RTF.
-        "anna.berg\\40 inbox.example", "anna.berg\\000040inbox.example", "anna.berg\\100inbox.example", "anna.berg\\u{40}inbox.example",
+        "anna.berg\\40 inbox.example", "anna.berg\\000040inbox.example", "anna.berg\\100inbox.example",
+        "anna.berg\\u{40}inbox.example",
         "anna.berg\\'40inbox.example", "anna.berg\\u64?inbox.example",
         // Comments in an address (RFC 5322 section 3.4.1).
         "anna.berg(home)@inbox.example", "anna.berg@(home)inbox.example",
@@ -55,15 +63,20 @@ import Testing
 
     @Test func aLinkThatNamesItsReaderInBase64() throws {
         for (before, after) in [
-            ("user=anna.berg@inbox.example&ok=1", "user=annarelay2@relay.example&ok=1"), ("anna.berg@inbox.example", "annarelay2@relay.example"),
+            ("user=anna.berg@inbox.example&ok=1", "user=annarelay2@relay.example&ok=1"),
+            ("anna.berg@inbox.example", "annarelay2@relay.example"),
         ] {
-            let link = { (content: String) in "see https://shop.example/?u=\(Data(content.utf8).base64EncodedString().replacing("=", with: ""))&v=1 soon" }
+            let link = { (content: String) in
+                "see https://shop.example/?u=\(Data(content.utf8).base64EncodedString().replacing("=", with: ""))&v=1 soon"
+            }
             #expect(try Self.said(link(before)) == link(after))
         }
         // Padding stays where there was any; what needed none does not show whether its writer pads.
         let padded = { (content: String) in "token \(Data(content.utf8).base64EncodedString()) end" }
         #expect(try Self.said(padded("anna.berg@inbox.example")) == padded("annarelay2@relay.example"))
-        #expect(try Self.said(padded("for anna.berg@inbox.example")) == padded("for annarelay2@relay.example").replacing("=", with: ""))
+        #expect(
+            try Self.said(padded("for anna.berg@inbox.example"))
+                == padded("for annarelay2@relay.example").replacing("=", with: ""))
     }
 
     @Test func base64InLinesKeepsItsLines() throws {
@@ -97,7 +110,8 @@ import Testing
 
     @Test func aFullWidthAtSignInEUCAndHZ() throws {
         for (charset, octets) in [("euc-jp", [0xA1, 0xF7] as [UInt8]), ("hz-gb-2312", Array("~{#@~}".utf8))] {
-            let said = try Self.said(Array("to anna.berg".utf8) + octets + Array("inbox.example\r\n".utf8), type: "text/plain; charset=\(charset)")
+            let said = try Self.said(
+                Array("to anna.berg".utf8) + octets + Array("inbox.example\r\n".utf8), type: "text/plain; charset=\(charset)")
             #expect(said.hasPrefix("to annarelay2") && said.hasSuffix("relay.example\r\n"), "\(charset): \(said)")
         }
     }
@@ -111,22 +125,30 @@ import Testing
     /// An LF that was half a character became a line break.
     @Test func utf32InQuotedPrintableStaysWhole() throws {
         let text: [UInt8] = "write to anna.berg@inbox.example\r\nRhabarber\r\n".utf8.flatMap { [$0, 0, 0, 0] as [UInt8] }
-        let encoded: [UInt8] = text.flatMap { octet in Array("=".utf8) + Array((octet < 16 ? "0" : "").utf8) + Array(String(octet, radix: 16, uppercase: true).utf8) }
+        let encoded: [UInt8] = text.flatMap { octet in
+            Array("=".utf8) + Array((octet < 16 ? "0" : "").utf8) + Array(String(octet, radix: 16, uppercase: true).utf8)
+        }
         #expect(
             try Self.said(encoded, type: "text/plain; charset=utf-32le", encoding: "quoted-printable")
                 == "write to annarelay2@relay.example\r\nRhabarber\r\n")
     }
 
     @Test func encodingsBrokenByFoldsOfACalendar() throws {
-        let said = try Self.said("ORGANIZER;X-A=\"anna.berg%4\r\n 0inbox.example\":mailto:boss@app.example\r\nX-B:anna.berg&#6\r\n\t4;inbox.example\r\n", type: "text/calendar")
+        let said = try Self.said(
+            "ORGANIZER;X-A=\"anna.berg%4\r\n 0inbox.example\":mailto:boss@app.example\r\nX-B:anna.berg&#6\r\n\t4;inbox.example\r\n",
+            type: "text/calendar")
         let unfolded = said.replacing("\r\n ", with: "").replacing("\r\n\t", with: "")
-        #expect(unfolded == "ORGANIZER;X-A=\"annarelay2%40relay.example\":mailto:boss@app.example\r\nX-B:annarelay2&#64;relay.example\r\n")
+        #expect(
+            unfolded
+                == "ORGANIZER;X-A=\"annarelay2%40relay.example\":mailto:boss@app.example\r\nX-B:annarelay2&#64;relay.example\r\n")
     }
 
     @Test func anArchiveUnderTheNameOfAText() throws {
         // A stored block of deflate in gzip.
         let content = Array("Dear anna.berg@inbox.example, hello".utf8)
-        let gzip = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, UInt8(content.count), 0, ~UInt8(content.count), 0xFF] + content + [UInt8](repeating: 0, count: 8)
+        let gzip =
+            [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, UInt8(content.count), 0, ~UInt8(content.count), 0xFF] + content
+            + [UInt8](repeating: 0, count: 8)
         for type in ["text/plain", "application/json", "text/html"] {
             #expect(try Self.said(Base64.encode(gzip), type: type, encoding: "base64") == "550 unrewritable-part", "\(type)")
         }
@@ -137,7 +159,11 @@ import Testing
     /// A PDF of one stream, its deflate block stored.
     private static func pdf(_ content: String, dictionary: String = "", isCompressed: Bool) -> [UInt8] {
         let octets = Array(content.utf8)
-        let block = [0x78, 0x9C, 1, UInt8(octets.count & 255), UInt8(octets.count >> 8), ~UInt8(octets.count & 255), ~UInt8(octets.count >> 8)] + octets
+        let block =
+            [
+                0x78, 0x9C, 1, UInt8(octets.count & 255), UInt8(octets.count >> 8), ~UInt8(octets.count & 255),
+                ~UInt8(octets.count >> 8),
+            ] + octets
         return Array("%PDF-1.7\n4 0 obj\n<<\(dictionary)/Filter/FlateDecode>>\nstream\r\n".utf8) + (isCompressed ? block : octets)
             + Array("\nendstream\nendobj\n".utf8)
     }
@@ -151,18 +177,21 @@ import Testing
         let address = Array("anna.berg@inbox.example".utf8)
         let wide: [UInt8] = [0xFE, 0xFF] + address.flatMap { [0, $0] as [UInt8] }
         let forms = [
-            "BT <\(Self.hexadecimal(address))> Tj ET", "<\(Self.hexadecimal(wide))>Tj", "< \(address.map { Self.hexadecimal([$0]) }.joined(separator: "\n")) > Tj",
+            "BT <\(Self.hexadecimal(address))> Tj ET", "<\(Self.hexadecimal(wide))>Tj",
+            "< \(address.map { Self.hexadecimal([$0]) }.joined(separator: "\n")) > Tj",
             // An array with numbers that move the letters.
             "[\(address.map { "<\(Self.hexadecimal([$0]))>" }.joined(separator: " -12.5"))] TJ",
             // Among what is none.
             "<</A<6G>/B(<<)>> <\(Self.hexadecimal(address))> Tj",
         ]
         for form in forms {
-            let said = try Self.said(Base64.encode(Self.pdf(form, isCompressed: isCompressed)), type: "application/pdf", encoding: "base64")
+            let said = try Self.said(
+                Base64.encode(Self.pdf(form, isCompressed: isCompressed)), type: "application/pdf", encoding: "base64")
             #expect(said == "550 unrewritable-part", "\(form)")
         }
         let harmless = "BT <\(Self.hexadecimal("anna.other@inbox.test".utf8))> Tj ET"
-        let said = try Self.said(Base64.encode(Self.pdf(harmless, isCompressed: isCompressed)), type: "application/pdf", encoding: "base64")
+        let said = try Self.said(
+            Base64.encode(Self.pdf(harmless, isCompressed: isCompressed)), type: "application/pdf", encoding: "base64")
         #expect(said.hasPrefix("%PDF"))
     }
 
@@ -173,14 +202,20 @@ import Testing
     @Test func textInAnUnknownCharsetThatIsNotASCIIIsRefused() throws {
         for label in ["x-none", "x-unknown"] {
             let type = "text/plain; charset=\(label)"
-            #expect(try Self.said(Base64.encode(Self.inEBCDIC("I am anna.berg@inbox.example, hello")), type: type, encoding: "base64") == "550 unrewritable-part")
-            #expect(try Self.said(Base64.encode(Self.inEBCDIC("Nothing of that kind stands here")), type: type, encoding: "base64") == "550 unrewritable-part")
+            #expect(
+                try Self.said(Base64.encode(Self.inEBCDIC("I am anna.berg@inbox.example, hello")), type: type, encoding: "base64")
+                    == "550 unrewritable-part")
+            #expect(
+                try Self.said(Base64.encode(Self.inEBCDIC("Nothing of that kind stands here")), type: type, encoding: "base64")
+                    == "550 unrewritable-part")
             // Set from a few lines, and shifted.
-            #expect(try Self.said(Self.inEBCDIC("anna.berg@inbox.example") + [0x0D, 0x0A], type: type) == "550 unrewritable-part")
+            #expect(
+                try Self.said(Self.inEBCDIC("anna.berg@inbox.example") + [0x0D, 0x0A], type: type) == "550 unrewritable-part")
             #expect(try Self.said("\u{1B}(B\u{E}anna\u{F}", type: type) == "550 unrewritable-part" || label == "x-unknown")
         }
         #expect(
-            try Self.said(Array("write to anna+AEA-inbox.example".utf8), type: "text/plain; charset=x-none", inbox: "anna@inbox.example")
+            try Self.said(
+                Array("write to anna+AEA-inbox.example".utf8), type: "text/plain; charset=x-none", inbox: "anna@inbox.example")
                 == "550 unrewritable-part")
     }
 
@@ -188,11 +223,16 @@ import Testing
         let prose = "Dear colleagues,\r\n\r\nthe meeting is on Monday (10+2 people, ~5 pages).\r\n"
         #expect(try Self.said(prose, type: "text/plain; charset=x-none") == prose)
         #expect(
-            try Self.said("I am anna.berg@inbox.example, hello", type: "text/plain; charset=x-none") == "I am annarelay2@relay.example, hello")
+            try Self.said("I am anna.berg@inbox.example, hello", type: "text/plain; charset=x-none")
+                == "I am annarelay2@relay.example, hello")
         // Letters of Vietnamese, Cyrillic and Chinese in charsets of one and two octets.
-        for (word, line) in [([0x67, 0xD8, 0xEF] as [UInt8], 12), ([0xF0, 0xD2, 0xC9, 0xD7, 0xC5, 0xD4], 8), ([0xC4, 0xE3, 0xBA, 0xC3], 18)] {
+        for (word, line) in [
+            ([0x67, 0xD8, 0xEF] as [UInt8], 12), ([0xF0, 0xD2, 0xC9, 0xD7, 0xC5, 0xD4], 8), ([0xC4, 0xE3, 0xBA, 0xC3], 18),
+        ] {
             let isSpaced = word.count != 4
-            let text = (0..<20).flatMap { _ in (0..<line).flatMap { _ in word + (isSpaced ? [0x20] : []) } + [0x0D, 0x0A] as [UInt8] }
+            let text = (0..<20).flatMap { _ in
+                (0..<line).flatMap { _ in word + (isSpaced ? [0x20] : []) } + [0x0D, 0x0A] as [UInt8]
+            }
             let said = try Self.said(text, type: "text/plain; charset=x-none")
             #expect(!said.hasPrefix("550"), "\(said)")
         }
@@ -206,7 +246,9 @@ import Testing
     }
 
     @Test func aDrawingIsText() throws {
-        #expect(try Self.said("<svg><text>anna.berg&#x40;inbox.example</text></svg>", type: "image/svg+xml") == "<svg><text>annarelay2&#x40;relay.example</text></svg>")
+        #expect(
+            try Self.said("<svg><text>anna.berg&#x40;inbox.example</text></svg>", type: "image/svg+xml")
+                == "<svg><text>annarelay2&#x40;relay.example</text></svg>")
     }
 
     /// Wrong readings of a short run of base64 looked like binary data, in which no references are resolved.
@@ -232,7 +274,9 @@ import Testing
 
     /// A window that began within `xuser1@` saw a word of its own there: a reply with no one's address in it was an incident.
     @Test func aWindowThatBeginsWithinAWord() throws {
-        for line in ["user7@gmail.example xxuser1@gmail.com and so on and on and on", "xxxxxxxxxuser1@gmail.com ", "axuser1%40gmail.com,"] {
+        for line in [
+            "user7@gmail.example xxuser1@gmail.com and so on and on and on", "xxxxxxxxxuser1@gmail.com ", "axuser1%40gmail.com,",
+        ] {
             let text = String(repeating: line, count: 700_000 / line.utf8.count)
             #expect(try Self.said(Array(text.utf8), type: "text/plain", inbox: "user1@gmail.com") == text, "\(line)")
         }
@@ -240,9 +284,11 @@ import Testing
 
     /// Each was compared with each word of the text that began alike.
     @Test func moreAddressesThanCanBeLookedFor() throws {
-        let header = (0..<2_100).map { HeaderField("Resent-To", "user\($0)@host.example") } + [HeaderField("From", "<anna@inbox.example>")]
+        let header =
+            (0..<2_100).map { HeaderField("Resent-To", "user\($0)@host.example") } + [HeaderField("From", "<anna@inbox.example>")]
         let rewriting = ReplyRewriting(
-            engine: Self.engine, account: Fixture.anna, header: HeaderSection(header), envelopeSender: "anna@inbox.example", isAutomatic: false,
+            engine: Self.engine, account: Fixture.anna, header: HeaderSection(header), envelopeSender: "anna@inbox.example",
+            isAutomatic: false,
             now: Fixture.now, hops: 1, stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
         do throws(Refusal) {
             _ = try rewriting.rewrite(body: Array("Hello\r\n".utf8))
@@ -254,46 +300,64 @@ import Testing
 
     /// A signature named the key of its maker, and with it the inbox on a key server.
     @Test func signaturesAndKeysWithinATextGo() throws {
-        let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\n\(Data("key of Anna <anna.berg@inbox.example>".utf8).base64EncodedString())\r\n=aBcD\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n"
+        let key =
+            "-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\n\(Data("key of Anna <anna.berg@inbox.example>".utf8).base64EncodedString())\r\n=aBcD\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n"
         func signed(_ text: String) -> String {
             "-----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA512\r\n\r\n\(text)\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\niQEz\r\n-----END PGP SIGNATURE-----\r\n"
         }
         #expect(try Self.said("Hello\r\n" + key + "Bye\r\n") == "Hello\r\nBye\r\n")
-        #expect(try Self.said("Hello\r\n" + signed("- - I am anna.berg@inbox.example")) == "Hello\r\n- I am annarelay2@relay.example\r\n")
-        #expect(try Self.said("I am anna.berg@inbox.example\r\n" + signed("Yes") + "anna.berg@inbox.example") == "I am annarelay2@relay.example\r\nYes\r\nannarelay2@relay.example")
+        #expect(
+            try Self.said("Hello\r\n" + signed("- - I am anna.berg@inbox.example"))
+                == "Hello\r\n- I am annarelay2@relay.example\r\n")
+        #expect(
+            try Self.said("I am anna.berg@inbox.example\r\n" + signed("Yes") + "anna.berg@inbox.example")
+                == "I am annarelay2@relay.example\r\nYes\r\nannarelay2@relay.example")
         // HTML writes its breaks as tags.
         let page = signed("Yes<br>").replacing("\r\n", with: "<br>")
         #expect(try Self.said("<p>\(page)</p>", type: "text/html") == "<p><br>Hash: SHA512<br><br>Yes<br><br><br></p>")
         // A certificate is not a key of a person's mail, but a change would break it.
-        let certificate = "-----BEGIN CERTIFICATE-----\r\n\(Data("DNS:anna.berg@inbox.example".utf8).base64EncodedString())\r\n-----END CERTIFICATE-----\r\n"
+        let certificate =
+            "-----BEGIN CERTIFICATE-----\r\n\(Data("DNS:anna.berg@inbox.example".utf8).base64EncodedString())\r\n-----END CERTIFICATE-----\r\n"
         #expect(try Self.said("Hello\r\n" + certificate) == "550 unrewritable-part")
         // Quoted, it was broken already.
-        #expect(try Self.said("> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n").contains("> annarelay2@relay.example"))
+        #expect(
+            try Self.said(
+                "> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n"
+            ).contains("> annarelay2@relay.example"))
     }
 
     /// A name for `8bit` that no one knows made a plain answer unrewritable.
     @Test(arguments: ["8bits", "plain", "text/html", "6bit"])
     func aTextInAnEncodingThatNobodyKnows(encoding: String) throws {
         let said = { (text: String) in try Self.said(Array(text.utf8), type: "text/plain; charset=utf-8", encoding: encoding) }
-        #expect(try said("Hello, I am anna.berg@inbox.example as ever.\r\n") == "Hello, I am annarelay2@relay.example as ever.\r\n")
+        #expect(
+            try said("Hello, I am anna.berg@inbox.example as ever.\r\n") == "Hello, I am annarelay2@relay.example as ever.\r\n")
         #expect(try said("begin 644 a\r\n#0V%T\r\n anna.berg@inbox.example\u{0}\r\n").hasPrefix("550") || encoding == "8bits")
     }
 
     @Test func aCharsetInApostrophes() throws {
-        #expect(try Self.said("I am anna.berg@inbox.example", type: "text/plain; charset='utf-8'") == "I am annarelay2@relay.example")
+        #expect(
+            try Self.said("I am anna.berg@inbox.example", type: "text/plain; charset='utf-8'") == "I am annarelay2@relay.example")
     }
 
     @Test func aFormIsText() throws {
-        #expect(try Self.said("m=anna.berg%40inbox.example&x=1", type: "application/x-www-form-urlencoded") == "m=annarelay2%40relay.example&x=1")
+        #expect(
+            try Self.said("m=anna.berg%40inbox.example&x=1", type: "application/x-www-form-urlencoded")
+                == "m=annarelay2%40relay.example&x=1")
     }
 
     /// What is not seen parted a token, and the half that was read was none.
     @Test(arguments: ["\u{AD}", "\u{200B}", "&shy;", "&#8203;"])
     func whatIsNotSeenDoesNotPartAToken(mark: String) throws {
-        let token = Self.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        let token = Self.engine.tokens.reverse(
+            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+        ).localPart
         for cut in [3, token.count - 9] {
-            let text = "to \(token.prefix(cut))\(mark)\(token.dropFirst(cut))@relay.example and \(token.prefix(cut))\(mark)\(token.dropFirst(cut))"
-            #expect(try Self.said(text, type: "text/html; charset=utf-8") == "to billing@app.example and billing@app.example", "\(cut)")
+            let text =
+                "to \(token.prefix(cut))\(mark)\(token.dropFirst(cut))@relay.example and \(token.prefix(cut))\(mark)\(token.dropFirst(cut))"
+            #expect(
+                try Self.said(text, type: "text/html; charset=utf-8") == "to billing@app.example and billing@app.example",
+                "\(cut)")
         }
     }
 

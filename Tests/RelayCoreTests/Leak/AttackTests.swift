@@ -10,9 +10,11 @@ import Testing
     private static let tool = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Tools/attack.py").path
 
-    /// `POSTERN_ATTACK=SEED:COUNT` attacks with other messages and more of them; `POSTERN_ATTACK_RESULTS=FILE` keeps what came out.
+    /// `POSTERN_ATTACK=SEED:COUNT` attacks with other messages and more of them; `POSTERN_ATTACK_RESULTS=FILE` keeps what came
+    /// out.
     private static let (seed, count): (String, String) = {
-        let parts = (ProcessInfo.processInfo.environment["POSTERN_ATTACK"] ?? "postern:1500").split(separator: ":").map(String.init)
+        let parts = (ProcessInfo.processInfo.environment["POSTERN_ATTACK"] ?? "postern:1500").split(separator: ":").map(
+            String.init)
         return (parts[0], parts.count > 1 ? parts[1] : "1500")
     }()
 
@@ -32,14 +34,16 @@ import Testing
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let (messages, results, report) = (
-            folder.appendingPathComponent("messages"), folder.appendingPathComponent("results"), folder.appendingPathComponent("report")
+            folder.appendingPathComponent("messages"), folder.appendingPathComponent("results"),
+            folder.appendingPathComponent("report")
         )
         let engine = Fixture(evidence: .init()).engine
         let account = Fixture.anna.number
         let tokens = [
             engine.tokens.reverse(account: account, correspondent: AddrSpec(localPart: "billing", domain: "app.example")),
             engine.tokens.replyReturnPath(account: account, recipients: [], nonce: 77, expiryDay: 20_500),
-            engine.tokens.forwardReturnPath(account: account, sender: AddrSpec(localPart: "b", domain: "app.example"), nonce: 78, expiryDay: 20_500),
+            engine.tokens.forwardReturnPath(
+                account: account, sender: AddrSpec(localPart: "b", domain: "app.example"), nonce: 78, expiryDay: 20_500),
         ].map(\.localPart)
         try Self.run(["generate", Self.seed, Self.count] + tokens, to: messages)
         var output = Data()
@@ -59,7 +63,9 @@ import Testing
         // Some that would say nothing are left out.
         #expect(total * 10 > (Int(Self.count) ?? 0) * 8)
         try output.write(to: results)
-        if let kept = ProcessInfo.processInfo.environment["POSTERN_ATTACK_RESULTS"] { try output.write(to: URL(fileURLWithPath: kept)) }
+        if let kept = ProcessInfo.processInfo.environment["POSTERN_ATTACK_RESULTS"] {
+            try output.write(to: URL(fileURLWithPath: kept))
+        }
         try Self.run(["check", Corpus.hasLeakcheck ? Corpus.leakcheck.path : "", results.path], to: report)
         let found = try String(contentsOf: report, encoding: .utf8).split(separator: "\n")
         for line in found { Issue.record("\(line)") }
@@ -69,14 +75,17 @@ import Testing
     private static func rewrite(_ message: Message, inbox: AddrSpec, engine: RelayEngine) -> Result<[UInt8], Refusal> {
         let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
         let account = RelayAccount(
-            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true, inbox: own,
+            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+            inbox: own,
             inboxes: [own], sharedName: nil, sources: Fixture.anna.sources)
         let rewriting = ReplyRewriting(
-            engine: engine, account: account, header: message.header, envelopeSender: inbox.wireForm, isAutomatic: false, now: Fixture.now,
+            engine: engine, account: account, header: message.header, envelopeSender: inbox.wireForm, isAutomatic: false,
+            now: Fixture.now,
             hops: 1, stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         do throws(Refusal) {
             let outgoing = try rewriting.rewrite(body: Array(message.body))
-            return .success(outgoing.header.serialized + [0x0D, 0x0A] + (outgoing.body ?? [message.body]).reduce(into: []) { $0 += $1 })
+            return .success(
+                outgoing.header.serialized + [0x0D, 0x0A] + (outgoing.body ?? [message.body]).reduce(into: []) { $0 += $1 })
         } catch {
             return .failure(error)
         }

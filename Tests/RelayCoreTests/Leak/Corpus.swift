@@ -19,9 +19,9 @@ enum Corpus {
 
     /// Without optimisation large files would take minutes; `swift test -c release -Xswiftc -enable-testing` takes them all.
     #if DEBUG
-        static let sizeLimit = 250_000
+    static let sizeLimit = 250_000
     #else
-        static let sizeLimit = Int.max
+    static let sizeLimit = Int.max
     #endif
 
     struct Entry {

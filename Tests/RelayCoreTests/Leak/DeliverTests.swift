@@ -7,7 +7,9 @@ import Testing
 @testable import RelayCore
 
 @Suite struct UnrewritablePartTests {
-    private static func rewriting(_ choice: RelaySettings.ReplyChoice, inbox: String = "anna@inbox.example")
+    private static func rewriting(
+        _ choice: RelaySettings.ReplyChoice, inbox: String = "anna@inbox.example"
+    )
         -> ReplyRewriting
     {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
@@ -69,7 +71,8 @@ import Testing
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         #expect(
-            LeakCheck(names: names).firstLeak(header: HeaderSection([HeaderField("Subject", form)]), body: [Array(form.utf8)[...]])
+            LeakCheck(names: names).firstLeak(
+                header: HeaderSection([HeaderField("Subject", form)]), body: [Array(form.utf8)[...]])
                 == nil)
     }
 }

@@ -6,7 +6,9 @@ import Testing
 @testable import RelayCore
 
 @Suite struct EncryptedReplyTests {
-    private static func rewrite(_ choice: RelaySettings.ReplyChoice, type: String, body: String) throws(Refusal) -> OutgoingMessage {
+    private static func rewrite(
+        _ choice: RelaySettings.ReplyChoice, type: String, body: String
+    ) throws(Refusal) -> OutgoingMessage {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
         settings.encryptedReply = choice
         let engine = Fixture(evidence: .init(), settings: settings).engine
@@ -19,9 +21,14 @@ import Testing
 
     private static let armour = "-----BEGIN PGP MESSAGE-----\r\n\r\nhQEMAwAAAAAAAAAB\r\n-----END PGP MESSAGE-----\r\n"
     private static let replies = [
-        ("multipart/encrypted; protocol=\"application/pgp-encrypted\"; boundary=e", "--e\r\nContent-Type: application/pgp-encrypted\r\n\r\nVersion: 1\r\n--e\r\nContent-Type: application/octet-stream\r\n\r\n\(armour)--e--\r\n"),
-        ("application/pkcs7-mime; smime-type=enveloped-data", "\u{30}\u{10}\u{6}"), ("application/x-pkcs7-mime; name=smime.p7m", "\u{30}\u{10}\u{6}"),
-        ("text/plain", "Hello\r\n\(armour)"), ("text/html", "<pre>\(armour)</pre>"), ("application/octet-stream; name=a.asc", armour),
+        (
+            "multipart/encrypted; protocol=\"application/pgp-encrypted\"; boundary=e",
+            "--e\r\nContent-Type: application/pgp-encrypted\r\n\r\nVersion: 1\r\n--e\r\nContent-Type: application/octet-stream\r\n\r\n\(armour)--e--\r\n"
+        ),
+        ("application/pkcs7-mime; smime-type=enveloped-data", "\u{30}\u{10}\u{6}"),
+        ("application/x-pkcs7-mime; name=smime.p7m", "\u{30}\u{10}\u{6}"),
+        ("text/plain", "Hello\r\n\(armour)"), ("text/html", "<pre>\(armour)</pre>"),
+        ("application/octet-stream; name=a.asc", armour),
     ]
 
     @Test(arguments: replies)
@@ -39,7 +46,9 @@ import Testing
 
     @Test func theInboxBesideWhatIsEncryptedIsFoundAllTheSame() {
         let body = "--e\r\nContent-Description: anna@inbox.example\r\n\r\n\(Self.armour)--e--\r\n"
-        let refusal = #expect(throws: Refusal.self) { try Self.rewrite(.deliver, type: "multipart/encrypted; boundary=e", body: body) }
+        let refusal = #expect(throws: Refusal.self) {
+            try Self.rewrite(.deliver, type: "multipart/encrypted; boundary=e", body: body)
+        }
         #expect(refusal?.reason.code == "unrewritable-part")
     }
 }

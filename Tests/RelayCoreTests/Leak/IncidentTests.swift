@@ -18,14 +18,16 @@ struct BlindRewriter: BodyRewriting {
         let sound = Fixture(evidence: Fixture.signed("inbox.example"))
         let engine = sound.engine.rewriting { _, _, _ in BlindRewriter() }
         let blind = Fixture(directory: sound.directory, engine: engine)
-        let reverse = sound.engine.tokens.reverse(
-            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
-        ).localPart + "@relay.example"
+        let reverse =
+            sound.engine.tokens.reverse(
+                account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
+            ).localPart + "@relay.example"
         let message = "From: anna@inbox.example\r\nTo: \(reverse)\r\n\r\nWrite to anna.second@home.example\r\n"
 
         #expect(sound.play(from: "anna@inbox.example", to: [reverse], message: message).decision.outcome == .relay)
         #expect(sound.directory.counted(.leakIncident) == 0)
-        guard case .refuse(let refusal) = blind.play(from: "anna@inbox.example", to: [reverse], message: message).decision.outcome else {
+        guard case .refuse(let refusal) = blind.play(from: "anna@inbox.example", to: [reverse], message: message).decision.outcome
+        else {
             Issue.record("the message passed")
             return
         }
@@ -34,7 +36,10 @@ struct BlindRewriter: BodyRewriting {
         #expect(!refusal.reply.text.contains("anna"))
         #expect(sound.directory.counted(.leakIncident) == 1)
         // What has no name in it passes, whoever rewrote it.
-        #expect(blind.play(from: "anna@inbox.example", to: [reverse], message: message.replacing("anna.second@home.example", with: "us")).decision.outcome == .relay)
+        #expect(
+            blind.play(
+                from: "anna@inbox.example", to: [reverse], message: message.replacing("anna.second@home.example", with: "us")
+            ).decision.outcome == .relay)
         #expect(sound.directory.counted(.leakIncident) == 1)
     }
 }

@@ -123,7 +123,9 @@ import Testing
             sharedName: nil, sources: Fixture.anna.sources)
     }
 
-    private static func rewrite(_ planted: Planted, engine: RelayEngine) -> Result<
+    private static func rewrite(
+        _ planted: Planted, engine: RelayEngine
+    ) -> Result<
         (header: HeaderSection, body: [UInt8]), Refusal
     > {
         let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
@@ -200,10 +202,13 @@ import Testing
         #expect(refused * 20 < total)
     }
 
-    /// The decoded leaves of a message, and its structure. Report fields and headers within messages are left out, as some of those go.
+    /// The decoded leaves of a message, and its structure. Report fields and headers within messages are left out, as some of
+    /// those go.
     private static func leaves(_ header: HeaderSection, _ body: [UInt8]) -> [String] {
         // Signatures and keys go, and what they stood beside is mixed parts.
-        MIMEPart.parse(header: header, body: body).flattened.filter { CryptographicPart($0, in: body) == nil && $0.contentType.type != "signature" }.map { part in
+        MIMEPart.parse(header: header, body: body).flattened.filter {
+            CryptographicPart($0, in: body) == nil && $0.contentType.type != "signature"
+        }.map { part in
             let subtype = part.contentType.matches("multipart", "signed") ? "mixed" : part.contentType.subtype
             let type = "\(part.depth) \(part.contentType.type)/\(subtype)"
             guard !part.isComposite, !PartKind.isHeaderFields(part.contentType), !part.contentType.matches("message") else {

@@ -8,12 +8,15 @@ import Testing
 
 @Suite struct MentionFilterTests {
     private static let engine = Fixture(evidence: .init()).engine
-    private static let inboxes = ["anna@inbox.example", "jane.k77x@home.example", "max.m4yer@gmail.com", "q@b.example", "ole@xn--mller-kva.example"]
+    private static let inboxes = [
+        "anna@inbox.example", "jane.k77x@home.example", "max.m4yer@gmail.com", "q@b.example", "ole@xn--mller-kva.example",
+    ]
 
     private static func rewriter(_ inbox: String, _ collector: MentionCollector) -> TextRewriter {
         TextRewriter(
             names: ReplyNames(
-                engine: engine, account: Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox]), message: HeaderSection(),
+                engine: engine, account: Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox]),
+                message: HeaderSection(),
                 envelopeSender: "", stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens)
             ).judged(by: collector))
     }
@@ -41,7 +44,8 @@ import Testing
         case 9: return "&amp;#\(octet);"
         case 10: return plain.uppercased()
         case 11: return plain + "\u{200B}"
-        case 12: return plain + ["\r\n", " ", "=\r\n", "\r\n> > ", "&shy;", "&nbsp;", "%20", "=20"].randomElement(using: &random)!
+        case 12:
+            return plain + ["\r\n", " ", "=\r\n", "\r\n> > ", "&shy;", "&nbsp;", "%20", "=20"].randomElement(using: &random)!
         case 13: return plain + ["<wbr>", "</b>", "<span class=\"a%40\">", "<!-- x -->"].randomElement(using: &random)!
         default: return octet > 0x20 ? String(UnicodeScalar(0xFEE0 + UInt32(octet))!) : plain
         }
@@ -51,7 +55,8 @@ import Testing
         let at = inbox.firstIndex(of: "@")!
         let (local, domain) = (String(inbox[..<at]), String(inbox[at...].dropFirst()))
         let form = [
-            inbox, local, "\(domain)=\(local)", "\(local)=\(domain)", "\(local)+tag@\(domain)", "\(local) (at) \(domain)", "m.axm4y.er@gmail.com",
+            inbox, local, "\(domain)=\(local)", "\(local)=\(domain)", "\(local)+tag@\(domain)", "\(local) (at) \(domain)",
+            "m.axm4y.er@gmail.com",
             local + " and " + domain, "x" + inbox, domain,
         ].randomElement(using: &random)!
         // One way for most of it, others here and there.
@@ -67,8 +72,10 @@ import Testing
     }
 
     private static let around = [
-        "Dear reader, ", "<p class=\"x\">", "</p>\r\n", "https://app.example/?id=61&x=%2Fa%20b ", "&nbsp;", "+49 30 61 62 ", "=3D=\r\n", " < 5 ", "a=b ", "\r\n",
-        "\u{200B}\u{E9}", "\\u", "&amp;", "<a href=\"", "\">", "QWxsZXMgR3V0ZSB6dW0gR2VidXJ0c3RhZw==", "anna ", "gmail.com ", "%", "=", "&", "<",
+        "Dear reader, ", "<p class=\"x\">", "</p>\r\n", "https://app.example/?id=61&x=%2Fa%20b ", "&nbsp;", "+49 30 61 62 ",
+        "=3D=\r\n", " < 5 ", "a=b ", "\r\n",
+        "\u{200B}\u{E9}", "\\u", "&amp;", "<a href=\"", "\">", "QWxsZXMgR3V0ZSB6dW0gR2VidXJ0c3RhZw==", "anna ", "gmail.com ", "%",
+        "=", "&", "<",
     ]
 
     @Test(arguments: 1...20)
@@ -77,7 +84,9 @@ import Testing
         var found = 0
         for _ in 0..<200 {
             let inbox = Self.inboxes.randomElement(using: &random)!
-            func some() -> String { (0..<Int.random(in: 0...4, using: &random)).map { _ in Self.around.randomElement(using: &random)! }.joined() }
+            func some() -> String {
+                (0..<Int.random(in: 0...4, using: &random)).map { _ in Self.around.randomElement(using: &random)! }.joined()
+            }
             var text = some() + Self.mention(inbox, &random) + some()
             for _ in 0..<Int.random(in: 0...2, using: &random) where Int.random(in: 0...2, using: &random) == 0 {
                 text = some() + String(decoding: Base64.encodeUnbroken(Array(text.utf8)), as: UTF8.self) + some()
@@ -104,7 +113,11 @@ import Testing
     }
 
     @Test func inboxesThatCannotBeToldByTheirEndsAreAlwaysWorthALook() {
-        for inbox in ["q@b.c", "ole@xn--mller-kva.example"] { #expect(Self.filter(inbox).mayMention(Array("Nothing".utf8), isMarkup: false)) }
-        #expect(!MentionFilter(inboxes: [], providers: Self.engine.settings.providers) { [] }.mayMention(Array("Nothing".utf8), isMarkup: false))
+        for inbox in ["q@b.c", "ole@xn--mller-kva.example"] {
+            #expect(Self.filter(inbox).mayMention(Array("Nothing".utf8), isMarkup: false))
+        }
+        #expect(
+            !MentionFilter(inboxes: [], providers: Self.engine.settings.providers) { [] }.mayMention(
+                Array("Nothing".utf8), isMarkup: false))
     }
 }

@@ -18,19 +18,26 @@ import Testing
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
         settings.limits.textAddressesPerDay = 2 * count
         let forward = Fixture(evidence: Fixture.signed("app.example"), settings: settings)
-        let text = "From: Billing <billing@app.example>\r\nTo: annarelay2@relay.example\r\nSubject: Order\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n"
-            + lines.joined(separator: "\r\n") + "\r\n--b\r\nContent-Type: text/plain; name=\"\(guess(count)).txt\"\r\n\r\n\(last)\r\n--b--\r\n"
+        let text =
+            "From: Billing <billing@app.example>\r\nTo: annarelay2@relay.example\r\nSubject: Order\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n"
+            + lines.joined(separator: "\r\n")
+            + "\r\n--b\r\nContent-Type: text/plain; name=\"\(guess(count)).txt\"\r\n\r\n\(last)\r\n--b--\r\n"
         let sent = forward.play(from: "bounces@app.example", to: ["annarelay2@relay.example"], message: text)
         #expect(sent.decision.outcome == .relay)
-        let author = forward.engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
+        let author = forward.engine.tokens.reverse(
+            account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
         let reverse = "\(author.localPart)@relay.example"
         let block = "From: Billing <\(reverse)>\r\nSent: Friday, 21 November 2025 06:00\r\nTo: Anna\r\nSubject: Order\r\n\r\n"
-        let body = switch quoting {
-        case .marked, .attribution: "Content-Type: text/plain\r\n\r\nYes.\r\n\r\n> \(last)\r\n"
-        case .unmarked: "Content-Type: text/plain\r\n\r\nYes.\r\n\r\n\(block)\(last)\r\n"
-        case .name: "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: attachment; filename=\"\(guess(count)).txt\"\r\n\r\nText\r\n--b--\r\n"
-        }
-        let reply = Fixture(directory: forward.directory, engine: forward.engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Fixture.signed("inbox.example"))))
+        let body =
+            switch quoting {
+            case .marked, .attribution: "Content-Type: text/plain\r\n\r\nYes.\r\n\r\n> \(last)\r\n"
+            case .unmarked: "Content-Type: text/plain\r\n\r\nYes.\r\n\r\n\(block)\(last)\r\n"
+            case .name:
+                "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: attachment; filename=\"\(guess(count)).txt\"\r\n\r\nText\r\n--b--\r\n"
+            }
+        let reply = Fixture(
+            directory: forward.directory,
+            engine: forward.engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Fixture.signed("inbox.example"))))
         let answer = "From: anna@inbox.example\r\nTo: \(reverse)\r\nSubject: Re: Order\r\nMIME-Version: 1.0\r\n\(body)"
         let back = reply.play(from: "anna@inbox.example", to: [reverse], message: answer)
         #expect(back.decision.outcome == .relay, "\(back)")

@@ -8,9 +8,12 @@ import Testing
 
 @Suite struct OracleTests {
     /// The header fields of a report that are the original's, as the team sees them.
-    private static func original(subject: String, id: String, returned: (HeaderSection) -> HeaderSection = { $0 }) throws -> [String] {
+    private static func original(
+        subject: String, id: String, returned: (HeaderSection) -> HeaderSection = { $0 }
+    ) throws -> [String] {
         let forward = Fixture(evidence: Fixture.signed("app.example"))
-        let text = "From: billing@app.example\r\nTo: annarelay2@relay.example\r\nSubject: \(subject)\r\nMessage-ID: <\(id)>\r\n\r\nHello\r\n"
+        let text =
+            "From: billing@app.example\r\nTo: annarelay2@relay.example\r\nSubject: \(subject)\r\nMessage-ID: <\(id)>\r\n\r\nHello\r\n"
         let sent = forward.play(from: "bounces@app.example", to: ["annarelay2@relay.example"], message: text)
         let parsed = Message.parse(Array(text.utf8))
         var message = ModifiedMessage(header: parsed.header, body: parsed.body, sender: "bounces@app.example", recipients: [])
@@ -52,7 +55,9 @@ import Testing
         let right = try Self.original(subject: "Is it anna@inbox.example?", id: "anna@inbox.example.7@app.example")
         let wrong = try Self.original(subject: "Is it jane@inbox.example?", id: "jane@inbox.example.7@app.example")
         #expect(right == wrong.map { $0.replacing("jane", with: "anna") })
-        #expect(right.contains("Subject: Is it anna@inbox.example?") && right.contains("Message-ID: <anna@inbox.example.7@app.example>"))
+        #expect(
+            right.contains("Subject: Is it anna@inbox.example?")
+                && right.contains("Message-ID: <anna@inbox.example.7@app.example>"))
         #expect(!right.contains { $0.contains("spam") })
     }
 
@@ -63,9 +68,12 @@ import Testing
         }
         #expect(folded.contains("Subject: Your order 4711") && folded.contains("Message-ID: <4711@app.example>"))
         let marked = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
-            HeaderSection(header.fields.map { $0.isNamed("Subject") ? HeaderField("Subject", "[anna@inbox.example] Your order 4711") : $0 })
+            HeaderSection(
+                header.fields.map { $0.isNamed("Subject") ? HeaderField("Subject", "[anna@inbox.example] Your order 4711") : $0 })
         }
-        #expect(!marked.contains { $0.contains("order 4711") || $0.contains("anna@") } && marked.contains("Message-ID: <4711@app.example>"))
+        #expect(
+            !marked.contains { $0.contains("order 4711") || $0.contains("anna@") }
+                && marked.contains("Message-ID: <4711@app.example>"))
         let bare = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
             HeaderSection(header.fields.filter { !$0.isNamed(OriginalWitness.fieldName) })
         }

@@ -13,13 +13,16 @@ import Testing
     private static func account(_ inbox: AddrSpec) -> RelayAccount {
         let own = UserInbox(address: InboxAddress(inbox), isVerified: true)
         return RelayAccount(
-            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true, inbox: own,
+            number: Fixture.anna.number, relayAddress: Fixture.anna.relayAddress, isForwardingOn: true, isActive: true,
+            inbox: own,
             inboxes: [own], sharedName: nil, sources: Fixture.anna.sources)
     }
 
     /// A reply of a user as it leaves; nil where it is refused.
     private static func relayed(_ header: HeaderSection, _ body: [UInt8], inbox: AddrSpec) -> [UInt8]? {
-        let fields = header.fields.filter { !["from", "sender", "reply-to"].contains($0.name.lowercased()) && !$0.name.lowercased().hasPrefix("resent-") }
+        let fields = header.fields.filter {
+            !["from", "sender", "reply-to"].contains($0.name.lowercased()) && !$0.name.lowercased().hasPrefix("resent-")
+        }
         let rewriting = ReplyRewriting(
             engine: engine, account: account(inbox), header: HeaderSection([HeaderField("From", "<\(inbox.wireForm)>")] + fields),
             envelopeSender: inbox.wireForm, isAutomatic: false, now: Fixture.now, hops: 1,
@@ -28,9 +31,12 @@ import Testing
         return outgoing.header.serialized + [0x0D, 0x0A] + (outgoing.body ?? [body[...]]).reduce(into: []) { $0 += $1 }
     }
 
-    private static func said(_ text: String, inbox: String, type: String = "text/plain", more: [HeaderField] = []) throws -> String {
+    private static func said(
+        _ text: String, inbox: String, type: String = "text/plain", more: [HeaderField] = []
+    ) throws -> String {
         let inbox = try #require(AddrSpec(envelope: inbox))
-        let header = HeaderSection(more + [HeaderField("Content-Type", "\(type); charset=utf-8"), HeaderField("Content-Transfer-Encoding", "8bit")])
+        let header = HeaderSection(
+            more + [HeaderField("Content-Type", "\(type); charset=utf-8"), HeaderField("Content-Transfer-Encoding", "8bit")])
         let bytes = try #require(relayed(header, Array(text.utf8), inbox: inbox), "refused: \(text)")
         return String(decoding: Message.parse(bytes).body, as: UTF8.self)
     }
@@ -38,16 +44,26 @@ import Testing
     // MARK: What stays
 
     @Test(arguments: [
-        ("market@gmx.de", "The market is open, says Market & Co."), ("berlin@web.de", "See http://berlin.de/ and berlin.example."),
+        ("market@gmx.de", "The market is open, says Market & Co."),
+        ("berlin@web.de", "See http://berlin.de/ and berlin.example."),
         ("support@inbox.example", "Is this the support? Support, please."), ("deutschland@gmx.de", "Deutschland, deutschland"),
         ("schwartz@gmx.de", "Mr. schwartz"), ("michael@gmx.de", "write to michael.smith@other.example or michael@other.example"),
         ("info@mueller.example", "<a href=\"https://www.mueller.example/products\">mueller.example</a> at mail.mueller.example"),
         ("info@mueller.example", "my wife is petra@mueller.example"),
         // Distinctive, and yet a piece of something else.
-        ("jane.k77x@gmx.de", "write to jane.k77x@other.example, jane.k77x%40other.example, jane.k77x(at)other.example, a.jane.k77x@other.example"),
+        (
+            "jane.k77x@gmx.de",
+            "write to jane.k77x@other.example, jane.k77x%40other.example, jane.k77x(at)other.example, a.jane.k77x@other.example"
+        ),
         ("jane.k77x@gmx.de", "list-jane.k77x=other.example@lists.example and jane.k77x=40other.example and x@jane.k77x.example"),
-        ("jane.k77x@gmx.de", "https://social.example/in/jane.k77x?u=jane.k77x, www.social.example/jane.k77x, social.example/~jane.k77x"),
-        ("jane.k77x@gmx.de", "{\"url\":\"https:\\/\\/social.example\\/jane.k77x\"} and https://x.example/?u=https%3A%2F%2Fsocial.example%2Fjane.k77x"),
+        (
+            "jane.k77x@gmx.de",
+            "https://social.example/in/jane.k77x?u=jane.k77x, www.social.example/jane.k77x, social.example/~jane.k77x"
+        ),
+        (
+            "jane.k77x@gmx.de",
+            "{\"url\":\"https:\\/\\/social.example\\/jane.k77x\"} and https://x.example/?u=https%3A%2F%2Fsocial.example%2Fjane.k77x"
+        ),
         ("anna-berg@gmx.de", "See anna-berg.de, www.anna-berg.com and https://anna-berg.example/."),
     ])
     func noAddressOfTheUser(inbox: String, text: String) throws {
@@ -57,18 +73,35 @@ import Testing
 
     @Test func theMachineThatSentItIsNotLookedForInWhatTheUserTyped() throws {
         let text = "Our server www.mueller.example has the address 203.0.113.9, and annas-mbp.mueller.example is mine."
-        let received = HeaderField("Received", "from annas-mbp.mueller.example (www.mueller.example [203.0.113.9]) by mx.mueller.example; Fri, 21 Nov 2025 05:00:00 +0000")
-        #expect(try Self.said(text, inbox: "info@mueller.example", more: [received, HeaderField("X-Originating-IP", "[203.0.113.9]")]) == text)
+        let received = HeaderField(
+            "Received",
+            "from annas-mbp.mueller.example (www.mueller.example [203.0.113.9]) by mx.mueller.example; Fri, 21 Nov 2025 05:00:00 +0000"
+        )
+        #expect(
+            try Self.said(
+                text, inbox: "info@mueller.example", more: [received, HeaderField("X-Originating-IP", "[203.0.113.9]")]) == text)
     }
 
     // MARK: What goes all the same
 
     @Test(arguments: [
         ("market@gmx.de", "market@gmx.de, the market", "annarelay2@relay.example, the market"),
-        ("info@mueller.example", "info@mueller.example, https://mueller.example/?m=info%40mueller.example", "annarelay2@relay.example, https://mueller.example/?m=annarelay2%40relay.example"),
-        ("jane.k77x@gmx.de", "I am jane.k77x; Jane.K77x! (jane.k77x) jane.k77x@ user:jane.k77x", "I am annarelay2; annarelay2! (annarelay2) annarelay2@ user:annarelay2"),
-        ("jane.k77x@home.example", "https://home.example/~jane.k77x and https://www.home.example/jane.k77x", "https://home.example/~annarelay2 and https://www.home.example/annarelay2"),
-        ("jane.k77x@home.example", "https://x.example/?u=https://home.example/~jane.k77x", "https://x.example/?u=https://home.example/~annarelay2"),
+        (
+            "info@mueller.example", "info@mueller.example, https://mueller.example/?m=info%40mueller.example",
+            "annarelay2@relay.example, https://mueller.example/?m=annarelay2%40relay.example"
+        ),
+        (
+            "jane.k77x@gmx.de", "I am jane.k77x; Jane.K77x! (jane.k77x) jane.k77x@ user:jane.k77x",
+            "I am annarelay2; annarelay2! (annarelay2) annarelay2@ user:annarelay2"
+        ),
+        (
+            "jane.k77x@home.example", "https://home.example/~jane.k77x and https://www.home.example/jane.k77x",
+            "https://home.example/~annarelay2 and https://www.home.example/annarelay2"
+        ),
+        (
+            "jane.k77x@home.example", "https://x.example/?u=https://home.example/~jane.k77x",
+            "https://x.example/?u=https://home.example/~annarelay2"
+        ),
         ("jane.k77x@gmx.de", "/home/jane.k77x/mail, file jane.k77x.pdf", "/home/annarelay2/mail, file annarelay2.pdf"),
         ("xkqvbn@gmx.de", "user xkqvbn, not xkqvbnz", "user annarelay2, not xkqvbnz"),
     ])
@@ -79,7 +112,10 @@ import Testing
     /// Each word of each URL was compared with all of the URL before it.
     @Test func oneURLOfManyLocalPartsTakesLinearTime() throws {
         let inbox = "jane.k77x@gmx.de"
-        for text in ["https://x.example/" + String(repeating: "jane.k77x/", count: 12_000), String(repeating: "a.", count: 12_000) + "com/" + String(repeating: "jane.k77x/", count: 12_000)] {
+        for text in [
+            "https://x.example/" + String(repeating: "jane.k77x/", count: 12_000),
+            String(repeating: "a.", count: 12_000) + "com/" + String(repeating: "jane.k77x/", count: 12_000),
+        ] {
             #expect(try Self.said(text, inbox: inbox) == text)
         }
     }
@@ -93,7 +129,9 @@ import Testing
         }
         for id in ["logo@inbox.example", "logo@guess.example", "logo@annas-mbp", "jane.k77x.1@gmail.com", "o'hara.1@gmx.de"] {
             let said = try Self.said(related(id), inbox: "anna@inbox.example", type: "multipart/related; boundary=r")
-            let hidden = String(decoding: Self.engine.ids.hide(Array(id.utf8), account: Fixture.anna.number, relayDomain: "relay.example"), as: UTF8.self)
+            let hidden = String(
+                decoding: Self.engine.ids.hide(Array(id.utf8), account: Fixture.anna.number, relayDomain: "relay.example"),
+                as: UTF8.self)
             #expect(said == related(hidden))
         }
         for id in ["image001.png@01D9ABCD.12345678", "ii_l0abc", "logo@app.example"] {
@@ -103,7 +141,8 @@ import Testing
 
     @Test func aBoundaryWithTheNameOfAMachineIsWrittenAnew() throws {
         let body = "--=_12_annas-mbp.home.example_7\r\n\r\nhello\r\n--=_12_annas-mbp.home.example_7--\r\n"
-        let said = try Self.said(body, inbox: "anna@inbox.example", type: "multipart/mixed; boundary=\"=_12_annas-mbp.home.example_7\"")
+        let said = try Self.said(
+            body, inbox: "anna@inbox.example", type: "multipart/mixed; boundary=\"=_12_annas-mbp.home.example_7\"")
         #expect(said.contains("hello") && !said.contains("annas-mbp"))
     }
 
@@ -115,8 +154,11 @@ import Testing
     private static let domains = ["gmail.com", "example.com", "gmx.de", "example.org", "haus-am-see.example"]
 
     private static func localParts() throws -> [AddrSpec] {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Vectors/local-parts.txt")
-        let words = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }.flatMap { $0.split(separator: " ") }
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
+            "Vectors/local-parts.txt")
+        let words = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }.flatMap {
+            $0.split(separator: " ")
+        }
         return words.enumerated().map { AddrSpec(localPart: String($1), domain: domains[$0 % domains.count]) }
     }
 
@@ -125,17 +167,24 @@ import Testing
         let entries = (Corpus.entries("mail") + Corpus.entries("replies")).filter { $0.bytes.count < 40_000 }
         let stranger = AddrSpec(localPart: "zq7x.k3v9w5", domain: "nobody-has-this.example")
         var messages: [(name: String, header: HeaderSection, body: [UInt8], relayed: [UInt8])] = []
-        for entry in entries.enumerated().filter({ $0.offset % max(1, entries.count / (messageCount * 3 / 2)) == 0 }).map(\.element) {
+        for entry in entries.enumerated().filter({ $0.offset % max(1, entries.count / (messageCount * 3 / 2)) == 0 }).map(
+            \.element)
+        {
             let message = Message.parse(Corpus.crlf(entry.bytes))
-            guard messages.count < messageCount, let relayed = relayed(message.header, Array(message.body), inbox: stranger) else { continue }
+            guard messages.count < messageCount, let relayed = relayed(message.header, Array(message.body), inbox: stranger)
+            else { continue }
             messages.append((entry.name, message.header, Array(message.body), relayed))
         }
         return messages
     }
 
-    private static func holds(_ address: AddrSpec, _ message: (name: String, header: HeaderSection, body: [UInt8], relayed: [UInt8])) -> Bool {
+    private static func holds(
+        _ address: AddrSpec, _ message: (name: String, header: HeaderSection, body: [UInt8], relayed: [UInt8])
+    ) -> Bool {
         let root = MIMEPart.parse(header: message.header, body: message.body)
-        let texts = [message.header.serialized, message.body] + root.flattened.map { $0.transferEncoding.decode(message.body[$0.bodyRange])?.bytes ?? [] }
+        let texts =
+            [message.header.serialized, message.body]
+            + root.flattened.map { $0.transferEncoding.decode(message.body[$0.bodyRange])?.bytes ?? [] }
         let needles = ["@", "%40", "=", " at ", "#"].map { (address.localPart + $0 + address.domain).lowercased() }
         return texts.contains { text in needles.contains { OctetSearch.find($0, in: text.map(\.asciiLowercased)) != nil } }
     }
@@ -154,7 +203,11 @@ import Testing
                 if relayed == message.relayed {
                     compared += 1
                 } else if Self.holds(address, message) {
-                    if let relayed { items.append(LeakOracle.Item(id: "\(address.localPart) \(message.name)", address: address.wireForm, message: relayed)) }
+                    if let relayed {
+                        items.append(
+                            LeakOracle.Item(
+                                id: "\(address.localPart) \(message.name)", address: address.wireForm, message: relayed))
+                    }
                 } else {
                     compared += 1
                     changed.append("\(address.localPart) \(message.name)\(relayed == nil ? " refused" : "")")
@@ -178,7 +231,9 @@ import Testing
                 https://x.example/?u=\(local)%40\(domain)&v=\(local.uppercased())@\(domain) bounce-\(local)=\(domain)@lists.example\r
                 \(Data("user=\(local)@\(domain)&ok=1".utf8).base64EncodedString())\r
                 """
-            let header = HeaderSection([HeaderField("Content-Type", "text/plain; charset=utf-8"), HeaderField("Subject", "Re: \(local)@\(domain)")])
+            let header = HeaderSection([
+                HeaderField("Content-Type", "text/plain; charset=utf-8"), HeaderField("Subject", "Re: \(local)@\(domain)"),
+            ])
             let relayed = try #require(Self.relayed(header, Array(text.utf8), inbox: address), "\(address.localPart) is refused")
             items.append(LeakOracle.Item(id: address.localPart, address: address.wireForm, message: relayed))
         }

@@ -1,4 +1,5 @@
-// What a refusal calls the part that cannot be rewritten: the file by its name, or plain words; never a name that tells the inbox.
+// What a refusal calls the part that cannot be rewritten: the file by its name, or plain words; never a name that tells the
+// inbox.
 
 import InternetMessage
 import Support
@@ -10,14 +11,17 @@ import Testing
     /// The refusal of a reply with these parts; the last one names the inbox.
     private static func refusal(_ parts: [String], author: String = "anna@inbox.example") throws -> Refusal {
         let engine = Fixture(evidence: .init()).engine
-        let header = HeaderSection([HeaderField("From", "<\(author)>"), HeaderField("Content-Type", "multipart/mixed; boundary=m")])
+        let header = HeaderSection([
+            HeaderField("From", "<\(author)>"), HeaderField("Content-Type", "multipart/mixed; boundary=m"),
+        ])
         let content = String(decoding: Base64.encode(Array("\u{1}\u{2}\u{3}anna@inbox.example\u{4}".utf8)), as: UTF8.self)
         let attached = parts.enumerated().map { index, fields in
             "--m\r\n\(fields)\r\nContent-Transfer-Encoding: base64\r\n\r\n\(index == parts.count - 1 ? content : "AAAA")\r\n"
         }
         let body = "--m\r\nContent-Type: text/plain\r\n\r\nHello\r\n\(attached.joined())--m--\r\n"
         let rewriting = ReplyRewriting(
-            engine: engine, account: Fixture.anna, header: header, envelopeSender: author, isAutomatic: false, now: Fixture.now, hops: 1,
+            engine: engine, account: Fixture.anna, header: header, envelopeSender: author, isAutomatic: false, now: Fixture.now,
+            hops: 1,
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let refusal = #expect(throws: Refusal.self) { try rewriting.rewrite(body: Array(body.utf8)) }
         return try #require(refusal)
@@ -45,9 +49,11 @@ import Testing
     }
 
     @Test(arguments: [
-        "filename=\"anna@inbox.example.pdf\"", "filename=\"letter of ANNA@Inbox.Example.pdf\"", "filename=\"anna%40inbox.example\"",
+        "filename=\"anna@inbox.example.pdf\"", "filename=\"letter of ANNA@Inbox.Example.pdf\"",
+        "filename=\"anna%40inbox.example\"",
         "filename*=utf-8\'\'anna%40inbox.example.pdf", "filename*0=\"anna@in\"; filename*1=\"box.example\"",
-        "filename=\"=?utf-8?B?YW5uYUBpbmJveC5leGFtcGxl?=\"", "filename=\"YW5uYUBpbmJveC5leGFtcGxl\"", "filename=\"anna=inbox.example.pdf\"",
+        "filename=\"=?utf-8?B?YW5uYUBpbmJveC5leGFtcGxl?=\"", "filename=\"YW5uYUBpbmJveC5leGFtcGxl\"",
+        "filename=\"anna=inbox.example.pdf\"",
         "filename=\"\(String(repeating: "x", count: 70)) anna@inbox.example.pdf\"", "filename=\"anna.second.pdf\"",
     ])
     func aNameThatTellsTheInboxIsNotRepeated(file: String) throws {
@@ -59,7 +65,9 @@ import Testing
     @Test func whatHasNoNameIsCountedInPlainWords() throws {
         let pdf = "Content-Type: application/pdf"
         #expect(try Self.refusal([pdf]).reply.text.contains("(the first attachment, a PDF)"))
-        #expect(try Self.refusal([pdf, "Content-Type: text/html", "Content-Type: image/gif"]).reply.text.contains("(the second attachment, a picture)"))
+        #expect(
+            try Self.refusal([pdf, "Content-Type: text/html", "Content-Type: image/gif"]).reply.text.contains(
+                "(the second attachment, a picture)"))
         #expect(try Self.refusal(Array(repeating: pdf, count: 12)).reply.text.contains("(the 12th attachment, a PDF)"))
         #expect(try Self.refusal(Array(repeating: pdf, count: 23)).reply.text.contains("(the 23rd attachment, a PDF)"))
     }

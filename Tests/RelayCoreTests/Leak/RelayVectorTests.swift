@@ -32,9 +32,10 @@ import Testing
         print("vectors \(folder): \(files.count)")
     }
 
-    /// `# why: …`, `# from: …`, `# to: …`, `# proved: …` (the domain of a valid signature), `# spf: …` (a domain that passes), then
-    /// `---`, then the message. `{{reverse:a@b}}`, `{{return:a@b}}`, `{{silent}}` and `{{reply:a@b}}` stand for tokens of anna's account,
-    /// `{{original:id|subject}}` for what a forward's report is known by, `{{hidden:id@domain}}`, `{{bobs-hidden:id@domain}}` and `{{witness:id@domain}}` for message ids, `{{xN}}` for N letters.
+    /// `# why: …`, `# from: …`, `# to: …`, `# proved: …` (the domain of a valid signature), `# spf: …` (a domain that passes),
+    /// then `---`, then the message. `{{reverse:a@b}}`, `{{return:a@b}}`, `{{silent}}` and `{{reply:a@b}}` stand for tokens of
+    /// anna's account, `{{original:id|subject}}` for what a forward's report is known by, `{{hidden:id@domain}}`,
+    /// `{{bobs-hidden:id@domain}}` and `{{witness:id@domain}}` for message ids, `{{xN}}` for N letters.
     struct Vector {
         var why = ""
         private var from = "anna@inbox.example"
@@ -101,7 +102,9 @@ import Testing
                     }
                 case "silent": engine.tokens.forwardReturnPath(account: account, sender: nil, nonce: 98, expiryDay: day).localPart
                 case "reply":
-                    engine.tokens.replyReturnPath(account: account, recipients: address.map { [$0] } ?? [], nonce: 97, expiryDay: day).localPart
+                    engine.tokens.replyReturnPath(
+                        account: account, recipients: address.map { [$0] } ?? [], nonce: 97, expiryDay: day
+                    ).localPart
                 case "hidden": text(engine.ids.hide(id, account: account, relayDomain: "relay.example"))
                 case "bobs-hidden": text(engine.ids.hide(id, account: Fixture.bob.number, relayDomain: "relay.example"))
                 case "original":

@@ -19,25 +19,34 @@ import Testing
     /// Text in which nothing stands; the length is one of a whole stretch and more.
     private static let filler = Array(String(repeating: "Nothing of note stands in this line of text.\r\n", count: 4_000).utf8)
 
-    private static func encoded(_ text: [UInt8], levels: Int) -> [UInt8] { (0..<levels).reduce(text) { text, _ in Base64.encode(text) } }
+    private static func encoded(_ text: [UInt8], levels: Int) -> [UInt8] {
+        (0..<levels).reduce(text) { text, _ in Base64.encode(text) }
+    }
 
-    private static func search(_ stretches: [Range<Int>], of body: [UInt8], budget: WorkBudget = WorkBudget(limit: .max)) -> [SearchedStretch] {
+    private static func search(
+        _ stretches: [Range<Int>], of body: [UInt8], budget: WorkBudget = WorkBudget(limit: .max)
+    ) -> [SearchedStretch] {
         let scan = OpaqueScan(names: names(), work: budget)
         for stretch in stretches { _ = scan.finds(in: body[stretch], encoding: .sevenBit, isOfMessage: true) }
         return scan.searched
     }
 
-    private static func finds(_ pieces: [ArraySlice<UInt8>], passingOver searched: [SearchedStretch] = [], of body: [UInt8] = []) -> Bool {
+    private static func finds(
+        _ pieces: [ArraySlice<UInt8>], passingOver searched: [SearchedStretch] = [], of body: [UInt8] = []
+    ) -> Bool {
         LeakCheck(names: names()).firstLeak(header: HeaderSection(), body: pieces, searched: searched, of: body) != nil
     }
 
-    /// base64 that is base64 again at every level cost twice what it may, and was refused: a regression of the budget's first day.
+    /// base64 that is base64 again at every level cost twice what it may, and was refused: a regression of the budget's first
+    /// day.
     @Test(arguments: 1...4)
     func base64OfBase64IsSearchedOnce(levels: Int) {
         let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
         var attachment = (0..<20_000).flatMap { _ in line }
         for _ in 1..<levels { attachment = Base64.encode(attachment) }
-        let body = Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + attachment + Array("--b--\r\n".utf8)
+        let body =
+            Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + attachment
+            + Array("--b--\r\n".utf8)
         let outcome = WorkBudgetTests.rewrite(
             [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")], body)
         #expect(outcome.refusal == nil)
@@ -51,7 +60,8 @@ import Testing
         var content = (0..<2_000).flatMap { _ in line }
         for _ in 1..<levels { content = Base64.encode(content) }
         content = Array(content.prefix(61_440 / 78 * 78))
-        let part = Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + content
+        let part =
+            Array("--b\r\nContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + content
         let body = (0..<40).flatMap { _ in part } + Array("--b--\r\n".utf8)
         let outcome = WorkBudgetTests.rewrite(
             [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")], body)
@@ -83,7 +93,9 @@ import Testing
         #expect(Self.finds([body[..<cut], Array(body[cut...])[...]], passingOver: searched, of: body))
     }
 
-    @Test(arguments: ["Write to \(inbox).\r\n", "V3JpdGUgdG8gYW5uYUBpbmJveC5leGFtcGxlLg==\r\n", "write to anna%40inbox.example\r\n"])
+    @Test(arguments: [
+        "Write to \(inbox).\r\n", "V3JpdGUgdG8gYW5uYUBpbmJveC5leGFtcGxlLg==\r\n", "write to anna%40inbox.example\r\n",
+    ])
     func aNameBeforeBetweenAndBehindStretchesIsFound(text: String) throws {
         let body = Self.filler + Self.filler
         let half = Self.filler.count
@@ -107,7 +119,8 @@ import Testing
         changed.replaceSubrange(90_000..<90_020, with: " \(Self.inbox) ".utf8)
         try #require(changed.count == body.count)
         #expect(Self.finds([changed[...]], passingOver: searched, of: body))
-        #expect(Self.finds([body[..<60_000], Array(" \(Self.inbox) ".utf8)[...], body[60_000...]], passingOver: searched, of: body))
+        #expect(
+            Self.finds([body[..<60_000], Array(" \(Self.inbox) ".utf8)[...], body[60_000...]], passingOver: searched, of: body))
     }
 
     @Test func aStretchWithANameIsNotPassedOver() {
@@ -133,8 +146,8 @@ import Testing
         }
     }
 
-    /// Names at the ends of stretches and within them, as they are and encoded, between text and base64: with stretches passed over the
-    /// last look says what it says without.
+    /// Names at the ends of stretches and within them, as they are and encoded, between text and base64: with stretches passed
+    /// over the last look says what it says without.
     @Test(arguments: 1...40)
     func theLeakCheckSaysTheSame(seed: Int) {
         var random = Generator(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15)
@@ -142,7 +155,9 @@ import Testing
         var text = Self.filler + Self.filler
         if Bool.random(using: &random) {
             let at = Int.random(in: 0..<text.count, using: &random)
-            text.insert(contentsOf: " \(Self.inbox) ".utf8, at: Bool.random(using: &random) ? at : text.count / 2 + Int.random(in: -20...20, using: &random))
+            text.insert(
+                contentsOf: " \(Self.inbox) ".utf8,
+                at: Bool.random(using: &random) ? at : text.count / 2 + Int.random(in: -20...20, using: &random))
         }
         let body = Self.encoded(text, levels: levels)
         let middle = body.count / 2 + Int.random(in: -200...200, using: &random)

@@ -16,7 +16,8 @@ import Testing
     }
 
     private static func reverse(_ account: RelayAccount) -> String {
-        engine.tokens.reverse(account: account.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        engine.tokens.reverse(account: account.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
+            .localPart
     }
 
     private static func leakCheckFinds(_ text: String) -> Bool {
@@ -25,10 +26,15 @@ import Testing
 
     @Test func theLeakCheckSeesATokenWithoutItsDomain() {
         let token = Self.reverse(Fixture.anna)
-        for text in [token, token.uppercased(), "xx\(token)yy", token.replacing("=", with: "%3D"), token.replacing("=", with: "=3D")] {
+        for text in [
+            token, token.uppercased(), "xx\(token)yy", token.replacing("=", with: "%3D"), token.replacing("=", with: "=3D"),
+        ] {
             #expect(Self.leakCheckFinds("Hello \(text) there"), "\(text)")
         }
-        #expect(Self.leakCheckFinds(Self.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 3, expiryDay: 20_000).localPart))
+        #expect(
+            Self.leakCheckFinds(
+                Self.engine.tokens.replyReturnPath(account: Fixture.anna.number, recipients: [], nonce: 3, expiryDay: 20_000)
+                    .localPart))
     }
 
     @Test func tokensOfOthersAndForgedOnesAreNoneOfOurs() {
@@ -42,7 +48,8 @@ import Testing
 
     /// Tokens of anna's account that an engine made before its key was retired, by name.
     private static let retired: [(name: String, local: String)] = {
-        let mint = TokenMint(keys: TokenKeys(keys: [UInt8(ascii: "z"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "z"))!)
+        let mint = TokenMint(
+            keys: TokenKeys(keys: [UInt8(ascii: "z"): Array(repeating: 9, count: 32)], active: UInt8(ascii: "z"))!)
         let (anna, short) = (Fixture.anna.number, AddrSpec(localPart: "billing", domain: "app.example"))
         let long = AddrSpec(localPart: String(repeating: "b", count: 64), domain: "app.example")
         return [
@@ -51,7 +58,10 @@ import Testing
             ("return path", mint.forwardReturnPath(account: anna, sender: short, nonce: 9, expiryDay: 20_000).localPart),
             ("stored return path", mint.forwardReturnPath(account: anna, sender: long, nonce: 9, expiryDay: 20_000).localPart),
             ("silent return path", mint.forwardReturnPath(account: anna, sender: nil, nonce: 9, expiryDay: 20_000).localPart),
-            ("return path of a reply", mint.replyReturnPath(account: anna, recipients: [short], nonce: 9, expiryDay: 20_000).localPart),
+            (
+                "return path of a reply",
+                mint.replyReturnPath(account: anna, recipients: [short], nonce: 9, expiryDay: 20_000).localPart
+            ),
         ]
     }()
 
@@ -59,16 +69,18 @@ import Testing
     private static let retiredSerial: [(name: String, local: String)] = [
         ("reverse", "billing=app.example.zvaaaaaabdknw5fpujh4qn"), ("stored reverse", "zwaaaaaabcl533upqf76uhanqxzwq636cy"),
         ("return path", "billing=app.example.zfaaaaaabaaaaaaajatranvkaanqk2gonl"),
-        ("stored return path", "zgaaaaaabaaaaaaajatragmjryojqvx3zljghe2feeqp7x"), ("silent return path", "znaaaaaabaaaaaaajatrasg5mx4kgeewt4"),
+        ("stored return path", "zgaaaaaabaaaaaaajatragmjryojqvx3zljghe2feeqp7x"),
+        ("silent return path", "znaaaaaabaaaaaaajatrasg5mx4kgeewt4"),
         ("return path of a reply", "zraaaaaabaaaaaaajatraqhbqlqrrxyndg"),
     ]
 
-    /// Their code can no longer be told right from wrong; they are no less a token to anyone who reads them. Without its domain one can be told
-    /// by the account's number alone, which only its key would find in a token that hides it.
+    /// Their code can no longer be told right from wrong; they are no less a token to anyone who reads them. Without its domain
+    /// one can be told by the account's number alone, which only its key would find in a token that hides it.
     @Test(arguments: retired.indices)
     func aTokenUnderARetiredKeyDoesNotLeaveWithItsDomain(number: Int) throws {
         for (name, token) in [Self.retired[number], Self.retiredSerial[number]] {
-            for text in ["to \(token)@relay.example.", "to <\(token.uppercased())@relay.example>", "to \(token)%40relay.example"] {
+            for text in ["to \(token)@relay.example.", "to <\(token.uppercased())@relay.example>", "to \(token)%40relay.example"]
+            {
                 let said = try #require(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)), "\(name): \(text) stays")
                 #expect(OctetSearch.find(String(token.suffix(20)), in: said.map(\.asciiLowercased)) == nil, "\(name): \(text)")
             }
@@ -78,7 +90,9 @@ import Testing
     @Test(arguments: retiredSerial.indices)
     func aTokenUnderARetiredKeyThatShowsItsAccountDoesNotLeave(number: Int) throws {
         let (name, token) = Self.retiredSerial[number]
-        for text in ["to \(token)@relay.example.", "to \(token), as said", "to <\(token.uppercased())>", "to \(token)%40relay.example"] {
+        for text in [
+            "to \(token)@relay.example.", "to \(token), as said", "to <\(token.uppercased())>", "to \(token)%40relay.example",
+        ] {
             let said = try #require(TextRewriter(names: Self.names()).rewrite(Array(text.utf8)), "\(name): \(text) stays")
             #expect(OctetSearch.find(String(token.suffix(20)), in: said.map(\.asciiLowercased)) == nil, "\(name): \(text)")
             #expect(!Self.leakCheckFinds(String(decoding: said, as: UTF8.self)))
@@ -92,20 +106,31 @@ import Testing
         #expect(!Self.leakCheckFinds(text))
     }
 
-    /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident. A token it cannot know,
-    /// and a guess goes back as it came, right or wrong.
+    /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident. A token it
+    /// cannot know, and a guess goes back as it came, right or wrong.
     @Test func theTeamsIdsStayUnlessTheyHoldAToken() throws {
         let token = Self.reverse(Fixture.anna)
-        let ids = ["\(token)@esp.example", "7=anna@inbox.example@esp.example", "7=anna=inbox.example@app.example", "fine@esp.example", "fine@app.example"]
-        let witnesses = ids.map { String(decoding: Self.engine.ids.witness(for: Array($0.utf8), account: Fixture.anna.number, relayDomain: "relay.example"), as: UTF8.self) }
+        let ids = [
+            "\(token)@esp.example", "7=anna@inbox.example@esp.example", "7=anna=inbox.example@app.example", "fine@esp.example",
+            "fine@app.example",
+        ]
+        let witnesses = ids.map {
+            String(
+                decoding: Self.engine.ids.witness(
+                    for: Array($0.utf8), account: Fixture.anna.number, relayDomain: "relay.example"), as: UTF8.self)
+        }
         let header = HeaderSection([
-            HeaderField("From", "<anna@inbox.example>"), HeaderField("References", (ids + witnesses).map { "<\($0)>" }.joined(separator: " ")),
+            HeaderField("From", "<anna@inbox.example>"),
+            HeaderField("References", (ids + witnesses).map { "<\($0)>" }.joined(separator: " ")),
         ])
         let rewriting = ReplyRewriting(
-            engine: Self.engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false, now: Fixture.now,
+            engine: Self.engine, account: Fixture.anna, header: header, envelopeSender: "anna@inbox.example", isAutomatic: false,
+            now: Fixture.now,
             hops: 1, stored: StoredAddresses(directory: Self.engine.directory, tokens: Self.engine.tokens))
         let outgoing = try rewriting.rewrite(body: Array("Hello\r\n".utf8))
-        let references = MessageIDs.ids(in: try #require(outgoing.header.first("References")).rawValue).map { String(decoding: $0, as: UTF8.self) }
+        let references = MessageIDs.ids(in: try #require(outgoing.header.first("References")).rawValue).map {
+            String(decoding: $0, as: UTF8.self)
+        }
         #expect(references.count == ids.count && references.dropFirst().elementsEqual(ids.dropFirst()))
         #expect(references[0].hasSuffix("@relay.example") && !references[0].contains(token))
     }

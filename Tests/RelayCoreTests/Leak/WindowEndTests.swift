@@ -10,7 +10,8 @@ import Testing
     private static let engine = Fixture(evidence: .init()).engine
     private static func names(_ inboxes: [String]) -> ReplyNames {
         ReplyNames(
-            engine: engine, account: Fixture.account(1, "annarelay2", team: "app.example", inboxes: inboxes), message: HeaderSection(),
+            engine: engine, account: Fixture.account(1, "annarelay2", team: "app.example", inboxes: inboxes),
+            message: HeaderSection(),
             envelopeSender: "", stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
     }
 
@@ -30,29 +31,38 @@ import Testing
     @Test(arguments: [
         ("anna.second", "@other.example "), ("anna.second", ".smith@other.example "), ("anna.secon", "ds@other.example "),
         ("anna.second@home.example", ".other "), ("anna.second@home.example.", "other "), ("anna.second@home.example", "s "),
-        ("write%20to%20anna.second", "@other.example "), ("max.k77x@gmail.com", "pany.example "), ("m.axk77x@gmail.com", "munity.example "),
+        ("write%20to%20anna.second", "@other.example "), ("max.k77x@gmail.com", "pany.example "),
+        ("m.axk77x@gmail.com", "munity.example "),
     ])
     func anotherAddressAcrossTwoWindowsIsNoIncident(words: String, rest: String) {
         #expect(!Self.finds(Self.text(words, endingAt: 40_000, then: rest)))
         for shift in -3...3 { #expect(!Self.finds(Self.text(words, endingAt: Self.window + shift, then: rest)), "\(shift)") }
     }
 
-    @Test(arguments: [
-        "anna.second", "anna.second@home.example", "anna%2Esecond@home.example", "anna.sec&#111;nd@home.example", "max.k77x@gmail.com",
-        "ma.xk77x@gmail.com", "anna.second+a@home.example", "annarelay2 anna=2Esecond=\r\n@home.example", "home.example=anna.second",
-    ], ["", " ", "\r\n", ". ", ", ", "\r\n--b", "\""])
+    @Test(
+        arguments: [
+            "anna.second", "anna.second@home.example", "anna%2Esecond@home.example", "anna.sec&#111;nd@home.example",
+            "max.k77x@gmail.com",
+            "ma.xk77x@gmail.com", "anna.second+a@home.example", "annarelay2 anna=2Esecond=\r\n@home.example",
+            "home.example=anna.second",
+        ], ["", " ", "\r\n", ". ", ", ", "\r\n--b", "\""])
     func theUsersIsFoundWhereverAWindowEnds(words: String, rest: String) {
         for shift in -40...5 {
             #expect(Self.finds(Self.text(words, endingAt: Self.window + shift, then: rest + " ")), "\(shift)")
             // The text ends there.
-            #expect(Self.finds(Self.filler(Self.window + shift - words.utf8.count - 1) + [0x20] + Array((words + rest).utf8)), "\(shift)")
+            #expect(
+                Self.finds(Self.filler(Self.window + shift - words.utf8.count - 1) + [0x20] + Array((words + rest).utf8)),
+                "\(shift)")
         }
     }
 
     /// What the next window sees of it would be too little to find it again.
     @Test(arguments: [900, 1_000, 1_100, 30_000])
     func aLongNameAtTheEndOfAWindowIsFound(gap: Int) {
-        for words in ["anna.second@" + String(repeating: "\r\n", count: gap) + "home.example", "anna." + String(repeating: "=\r\n", count: gap / 2) + "second"] {
+        for words in [
+            "anna.second@" + String(repeating: "\r\n", count: gap) + "home.example",
+            "anna." + String(repeating: "=\r\n", count: gap / 2) + "second",
+        ] {
             #expect(Self.finds(Self.text(words, endingAt: Self.window, then: " and so on ")), "\(gap)")
         }
     }

@@ -11,7 +11,8 @@ import Testing
     static let engine = Fixture(evidence: .init()).engine
     private static let inbox = "anna.bergstroem@home.example"
     private static let reverse =
-        engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")).localPart
+        engine.tokens.reverse(account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
+        .localPart
         + "@relay.example"
 
     struct Outcome {
@@ -21,10 +22,12 @@ import Testing
 
     static func rewrite(_ fields: [HeaderField], _ body: [UInt8], settings: RelaySettings? = nil) -> Outcome {
         let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox, "annabergstroem81@gmail.com"])
-        let header = HeaderSection(fields.filter { $0.controls.isEmpty && !$0.isNamed("From") } + [HeaderField("From", "<\(inbox)>")])
+        let header = HeaderSection(
+            fields.filter { $0.controls.isEmpty && !$0.isNamed("From") } + [HeaderField("From", "<\(inbox)>")])
         let engine = settings.map { Fixture(evidence: .init(), settings: $0).engine } ?? engine
         let rewriting = ReplyRewriting(
-            engine: engine, account: account, header: header, envelopeSender: inbox, isAutomatic: false, now: Fixture.now, hops: 1,
+            engine: engine, account: account, header: header, envelopeSender: inbox, isAutomatic: false, now: Fixture.now,
+            hops: 1,
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let budget = WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count })
         do throws(Refusal) {
@@ -71,14 +74,18 @@ import Testing
     }
 
     private static func parts(_ count: Int, _ content: [UInt8]) -> (fields: [HeaderField], body: [UInt8]) {
-        let part = Array("--b\r\nContent-Type: application/zip\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8) + Base64.encode(zip(content)) + [13, 10]
+        let part =
+            Array("--b\r\nContent-Type: application/zip\r\nContent-Transfer-Encoding: base64\r\n\r\n".utf8)
+            + Base64.encode(zip(content)) + [13, 10]
         return (
             [HeaderField("MIME-Version", "1.0"), HeaderField("Content-Type", "multipart/mixed; boundary=b")],
             (0..<count).flatMap { _ in part } + Array("--b\r\n\r\nI am \(inbox)\r\n--b--\r\n".utf8)
         )
     }
 
-    private static func rewrite(_ message: (fields: [HeaderField], body: [UInt8]), limit: Int, unrewritable: RelaySettings.ReplyChoice = .refuse)
+    private static func rewrite(
+        _ message: (fields: [HeaderField], body: [UInt8]), limit: Int, unrewritable: RelaySettings.ReplyChoice = .refuse
+    )
         throws(Refusal) -> OutgoingMessage
     {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
@@ -86,8 +93,10 @@ import Testing
         let engine = Fixture(evidence: .init(), settings: settings).engine
         let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [inbox])
         let rewriting = ReplyRewriting(
-            engine: engine, account: account, header: HeaderSection(message.fields + [HeaderField("From", "<\(inbox)>")]), envelopeSender: inbox,
-            isAutomatic: false, now: Fixture.now, hops: 1, stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
+            engine: engine, account: account, header: HeaderSection(message.fields + [HeaderField("From", "<\(inbox)>")]),
+            envelopeSender: inbox,
+            isAutomatic: false, now: Fixture.now, hops: 1,
+            stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         return try rewriting.rewrite(body: message.body, budget: WorkBudget(limit: limit))
     }
 

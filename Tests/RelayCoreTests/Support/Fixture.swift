@@ -14,7 +14,8 @@ struct Fixture {
     /// bob's account with the same team.
     static let bob = account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
     /// anna's account with another team.
-    static let annaElsewhere = account(3, "annaother2", team: "shop.example", inboxes: ["anna@inbox.example", "anna.second@home.example"])
+    static let annaElsewhere = account(
+        3, "annaother2", team: "shop.example", inboxes: ["anna@inbox.example", "anna.second@home.example"])
 
     static func account(
         _ number: UInt64, _ local: String, team: String, inboxes: [String], isForwardingOn: Bool = true, isActive: Bool = true,
@@ -22,7 +23,8 @@ struct Fixture {
     ) -> RelayAccount {
         let inboxes = inboxes.compactMap { AddrSpec(envelope: $0) }.map { UserInbox(address: InboxAddress($0), isVerified: true) }
         return RelayAccount(
-            number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"), isForwardingOn: isForwardingOn,
+            number: AccountNumber(number)!, relayAddress: AddrSpec(localPart: local, domain: "relay.example"),
+            isForwardingOn: isForwardingOn,
             isActive: isActive, inbox: inboxes.first, inboxes: inboxes, sharedName: sharedName,
             sources: [RegisteredSource(scope: .domain(team))])
     }
@@ -39,7 +41,8 @@ struct Fixture {
     ) {
         directory = MemoryDirectory(accounts)
         engine = RelayEngine(
-            settings: settings, keys: Self.keys, directory: directory, authenticator: FixedEvidenceAuthenticator(evidence: evidence),
+            settings: settings, keys: Self.keys, directory: directory,
+            authenticator: FixedEvidenceAuthenticator(evidence: evidence),
             replyMemory: ReplyMemory(limit: replyMemory), randomness: { Array(repeating: 5, count: $0) })!
     }
 
@@ -62,7 +65,9 @@ struct Fixture {
     }
 
     /// Plays a whole transaction.
-    func play(from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now, client: String = "192.0.2.1") -> Response {
+    func play(
+        from sender: String, to recipients: [String], message: String, now: Int64 = Fixture.now, client: String = "192.0.2.1"
+    ) -> Response {
         let transaction = RelayTransaction(
             engine: engine, client: SMTPClientIdentity(address: client, helo: "client.example", mailFrom: sender), now: now)
         var refusals: [String: Refusal] = [:]

@@ -63,7 +63,8 @@ final class MemoryDirectory: RelayDirectory {
         try asked { state -> AddrSpec?? in .some(state.stored[token.localPart]) } ?? nil
     }
 
-    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool {
+    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
+    {
         try asked { state in
             let key = "stored \(account.rawValue) \(day)"
             let new = addresses.filter { $0.expiryDay == nil && state.stored[$0.token] == nil }
@@ -76,10 +77,13 @@ final class MemoryDirectory: RelayDirectory {
 
     /// Messages counted against the daily limit, of all days.
     func reserved(_ direction: LimitedDirection, _ account: AccountNumber) -> Int {
-        state.withLock { state in state.used.reduce(0) { $0 + ($1.key.hasPrefix("\(direction) \(account.rawValue) ") ? $1.value : 0) } }
+        state.withLock { state in
+            state.used.reduce(0) { $0 + ($1.key.hasPrefix("\(direction) \(account.rawValue) ") ? $1.value : 0) }
+        }
     }
 
-    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
+    {
         try asked { state in
             let key = "\(direction) \(account.rawValue) \(day)"
             guard state.used[key, default: 0] < limit else { return false }
@@ -132,13 +136,17 @@ final class MemoryDirectory: RelayDirectory {
         try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }
     }
 
-    func recordFailure(_ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?) throws(DirectoryFailure) -> FailureRecord {
+    func recordFailure(
+        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
+    ) throws(DirectoryFailure) -> FailureRecord {
         try asked { state in
             guard state.once.insert("failure \(account.rawValue) \(failure.nonce)").inserted else { return .known }
             state.counts[.inboxBounced, default: 0] += 1
             state.failures.append(failure)
             let forwarded = state.used["forward \(account.rawValue) \(failure.day)", default: 0]
-            guard rate?.isReached(failures: state.counts[.inboxBounced, default: 0], forwarded: forwarded) == true else { return .recorded }
+            guard rate?.isReached(failures: state.counts[.inboxBounced, default: 0], forwarded: forwarded) == true else {
+                return .recorded
+            }
             state.accounts[account] = state.accounts[account]?.suspended
             return .suspended
         }

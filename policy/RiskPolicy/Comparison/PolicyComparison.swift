@@ -55,7 +55,8 @@ package struct PolicyComparison: Sendable {
             Count(
                 questions: left.questions + right.questions, askedBefore: left.askedBefore + right.askedBefore,
                 askedAfter: left.askedAfter + right.askedAfter, newlyAsked: left.newlyAsked + right.newlyAsked,
-                noLongerAsked: left.noLongerAsked + right.noLongerAsked, otherChallenges: left.otherChallenges + right.otherChallenges)
+                noLongerAsked: left.noLongerAsked + right.noLongerAsked,
+                otherChallenges: left.otherChallenges + right.otherChallenges)
         }
     }
 
@@ -85,7 +86,9 @@ package struct PolicyComparison: Sendable {
         rules.map { ($0.key, $0.value) }.sorted { left, right in
             let (one, other) = (left.1.newlyAsks + left.1.noLongerAsks, right.1.newlyAsks + right.1.noLongerAsks)
             if one != other { return one > other }
-            let (change, otherChange) = (abs(left.1.askedAfter - left.1.askedBefore), abs(right.1.askedAfter - right.1.askedBefore))
+            let (change, otherChange) = (
+                abs(left.1.askedAfter - left.1.askedBefore), abs(right.1.askedAfter - right.1.askedBefore)
+            )
             return change != otherChange ? change > otherChange : left.0 < right.0
         }
     }

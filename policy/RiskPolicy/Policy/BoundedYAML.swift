@@ -1,9 +1,10 @@
 // YAML text → nodes at a cost that its size bounds: the one door to Yams, for policies and for postern.yaml alike.
 //
 // Yams resolves aliases while it reads, and hashes the keys of mappings: a key made of aliases of aliases takes exponential time,
-// and one made of nested keys quadratic time. To look for `&name` and `*name` in the text is to know YAML as exactly as its scanner
-// does. Instead, the characters that begin an anchor, an alias or an explicit key are replaced by private ones before Yams sees the
-// text, and put back into the texts that come out. A plain text that begins with one of them was meant to be such a thing.
+// and one made of nested keys quadratic time. To look for `&name` and `*name` in the text is to know YAML as exactly as its
+// scanner does. Instead, the characters that begin an anchor, an alias or an explicit key are replaced by private ones before
+// Yams sees the text, and put back into the texts that come out. A plain text that begins with one of them was meant to be such a
+// thing.
 
 import Yams
 
@@ -28,8 +29,8 @@ package struct YAMLFault: Error, Sendable {
 package enum BoundedYAML {
     /// UTF-8 octets of a text: far above what a person writes. Beyond it: refused.
     package static let maximumOctets = 262_144
-    /// Depth of nodes; policies need six, postern.yaml four. Beyond it: refused. It also bounds the brackets that are open at once
-    /// on one line, and so the depth of a mapping within a key, which Yams hashes once for each level.
+    /// Depth of nodes; policies need six, postern.yaml four. Beyond it: refused. It also bounds the brackets that are open at
+    /// once on one line, and so the depth of a mapping within a key, which Yams hashes once for each level.
     package static let maximumNesting = 16
     /// Nodes of a text. Beyond it: refused.
     package static let maximumNodes = 50_000

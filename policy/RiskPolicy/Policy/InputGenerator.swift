@@ -120,7 +120,8 @@ extension PolicyRefusal {
         self.init(diagnostics: [
             PolicyDiagnostic(
                 file: file, position: guarantee?.condition.position ?? SourcePosition(line: 1, column: 1),
-                message: "guarantee broken: the rules do not give '\(guarantee?.decision.rawValue ?? "")' for \(place)", excerpt: "")
+                message: "guarantee broken: the rules do not give '\(guarantee?.decision.rawValue ?? "")' for \(place)",
+                excerpt: "")
         ])
     }
 }

@@ -2,8 +2,8 @@
 
 /// What rules came to, and what is left of the decision's budget.
 struct RuleOutcomes {
-    /// Of `ExpressionLimits.maximumSteps`; below zero once they are used up. Instructions are not counted: a program has no loops,
-    /// and no more instructions than the policy has nodes.
+    /// Of `ExpressionLimits.maximumSteps`; below zero once they are used up. Instructions are not counted: a program has no
+    /// loops, and no more instructions than the policy has nodes.
     var stepsLeft = ExpressionLimits.maximumSteps
     var matched: UInt128 = 0
     var missing: UInt128 = 0

@@ -43,7 +43,9 @@ package struct PolicyDocument: Sendable, Equatable {
         rest = rest.dropFirst(Self.head.utf8.count)
         var files: [String: String] = [:]
         while !rest.isEmpty {
-            guard let end = rest.firstIndex(of: 0x0A), let line = String(validating: rest[..<end], as: UTF8.self) else { return nil }
+            guard let end = rest.firstIndex(of: 0x0A), let line = String(validating: rest[..<end], as: UTF8.self) else {
+                return nil
+            }
             let parts = line.split(separator: " ", maxSplits: 1)
             guard parts.count == 2, let count = Int(parts[0]), count >= 0, count < rest.endIndex - end - 1 else { return nil }
             let start = end + 1
@@ -64,7 +66,9 @@ package struct PolicyDocument: Sendable, Equatable {
         let name = folder + Self.policyFile
         guard let text = files[Self.policyFile] else {
             let start = SourcePosition(line: 1, column: 1)
-            throw PolicyRefusal(diagnostics: [PolicyDiagnostic(file: name, position: start, message: "the file does not exist", excerpt: "")])
+            throw PolicyRefusal(diagnostics: [
+                PolicyDiagnostic(file: name, position: start, message: "the file does not exist", excerpt: "")
+            ])
         }
         return try PolicyLoader.load(text, file: name, options: options)
     }

@@ -106,7 +106,8 @@ extension PolicyLoader {
         else { return nil }
         let id = reader.text(fields["id"], "id")
         if let id, let idNode = fields["id"] {
-            let isWellFormed = id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isLetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
+            let isWellFormed =
+                id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isLetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
             if !isWellFormed { reader.report(idNode, "an id must consist of letters, digits, '-' and '_'") }
             if parts.rules.contains(where: { $0.id == id }) { reader.report(idNode, "two rules with id '\(id)'") }
         }

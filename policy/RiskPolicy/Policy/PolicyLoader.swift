@@ -91,7 +91,8 @@ package struct PolicyLoader {
         let isWord = text.utf8.count <= 64 && text.utf8.allSatisfy { $0.isLetter || $0.isASCIIDigit || "-._:".utf8.contains($0) }
         let startsWell = text.utf8.first.map { ($0.isLetter || $0.isASCIIDigit) && $0 != UInt8(ascii: "_") } ?? false
         if !isWord || !startsWell {
-            reader.report(node, "'\(what)' must be up to 64 letters, digits, '-', '_', '.' and ':', beginning with a letter or digit")
+            reader.report(
+                node, "'\(what)' must be up to 64 letters, digits, '-', '_', '.' and ':', beginning with a letter or digit")
         }
         return text
     }
@@ -161,7 +162,8 @@ package struct PolicyLoader {
         } else {
             guard let standard = StandardSignals.types[name] else {
                 let hint = suggestion(for: name, among: Array(StandardSignals.types.keys))
-                reader.report(nameNode, "Postern supplies no signal '\(name)'\(hint); an operator's own signals must begin with 'context.'")
+                reader.report(
+                    nameNode, "Postern supplies no signal '\(name)'\(hint); an operator's own signals must begin with 'context.'")
                 return nil
             }
             guard text == standard else {

@@ -100,7 +100,8 @@ struct YAMLReader {
         default: break
         }
         if let int = Int64(scalar.string) { return .int(int) }
-        if scalar.string.utf8.contains(where: \.isASCIIDigit), !scalar.string.hasPrefix("0x"), let double = Double(scalar.string) {
+        if scalar.string.utf8.contains(where: \.isASCIIDigit), !scalar.string.hasPrefix("0x"), let double = Double(scalar.string)
+        {
             return .double(double)
         }
         return .string(scalar.string)

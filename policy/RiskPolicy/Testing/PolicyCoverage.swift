@@ -17,7 +17,9 @@ package struct PolicyCoverage: Sendable {
         package var notMatched: Int { events.reduce(0) { $0 + $1.notMatched } }
 
         /// Whether it was seen both ways on each of its events, and every part of its condition every way it can end.
-        package var isComplete: Bool { events.allSatisfy { $0.matched > 0 && $0.notMatched > 0 } && parts.allSatisfy(\.isComplete) }
+        package var isComplete: Bool {
+            events.allSatisfy { $0.matched > 0 && $0.notMatched > 0 } && parts.allSatisfy(\.isComplete)
+        }
     }
 
     /// A rule's tests on one of its events.

@@ -4,7 +4,8 @@ enum PortalTemplates {
     /// Every view by its name.
     static let views: [String: String] = [
         "sign-in": signIn, "sent": sent, "sign-in-link": signInLink, "link": link, "confirm": confirm, "confirmed": confirmed,
-        "refusal": refusal, "goodbye": goodbye, "overview": overview, "account": account, "stop": stop, "remove": remove, "inboxes": inboxes, "data": data,
+        "refusal": refusal, "goodbye": goodbye, "overview": overview, "account": account, "stop": stop, "remove": remove,
+        "inboxes": inboxes, "data": data,
         "delete": delete, "delete-now": deleteNow,
     ]
 

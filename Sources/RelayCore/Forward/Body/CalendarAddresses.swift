@@ -35,7 +35,9 @@ struct CalendarAddresses {
         // A description for programs that show HTML.
         let isMarkup = name.equalsIgnoringASCIICase("X-ALT-DESC".utf8)
         return MailtoLinks(Array(line), syntax: isMarkup ? .markup : .calendar) { transform($0, false) }.edits.map {
-            TextEdit(range: ($0.range.lowerBound + line.startIndex)..<($0.range.upperBound + line.startIndex), replacement: $0.replacement)
+            TextEdit(
+                range: ($0.range.lowerBound + line.startIndex)..<($0.range.upperBound + line.startIndex),
+                replacement: $0.replacement)
         }
     }
 
@@ -52,7 +54,9 @@ struct CalendarAddresses {
                 index += 1
                 let isQuoted = index < line.endIndex && line[index] == UInt8(ascii: "\"")
                 let value =
-                    isQuoted ? line[(index + 1)...].prefix { $0 != UInt8(ascii: "\"") } : line[index...].prefix { !",;:".utf8.contains($0) }
+                    isQuoted
+                    ? line[(index + 1)...].prefix { $0 != UInt8(ascii: "\"") }
+                    : line[index...].prefix { !",;:".utf8.contains($0) }
                 // `SENT-BY=mailto:a@b` without quotes is wrong, and written all the same.
                 let isBareURI = !isQuoted && value.equalsIgnoringASCIICase("mailto".utf8)
                 let whole = isBareURI ? line[index...].prefix(while: isOfBareURI(from: value.endIndex)) : value

@@ -16,7 +16,7 @@ final class ForwardBody {
     private let mark: () -> [UInt8]
     private let now: Int64
     /// Stretches of the body in order; nil once they were let go.
-    private var blocks: [[UInt8]]?  = []
+    private var blocks: [[UInt8]]? = []
     private var taken = 0
     private var takenUndecided = 0
     private(set) var count = 0
@@ -29,11 +29,13 @@ final class ForwardBody {
     ///   - rewritesLinks: whether links in texts count.
     ///   - now: seconds since 1970.
     init(
-        header: HeaderSection, account: AccountNumber, rewritesLinks: Bool, mentions: ForwardMentions?, memory: ForwardMemory, now: Int64
+        header: HeaderSection, account: AccountNumber, rewritesLinks: Bool, mentions: ForwardMentions?, memory: ForwardMemory,
+        now: Int64
     ) {
         let looksForMentions = mentions != nil
         walker = TextWalker(header: header) {
-            (looksForMentions && ForwardMentions.isWanted($0)) || PartKind.isCalendar($0) || (rewritesLinks && PartKind.isShown($0))
+            (looksForMentions && ForwardMentions.isWanted($0)) || PartKind.isCalendar($0)
+                || (rewritesLinks && PartKind.isShown($0))
         }
         self.rewritesLinks = rewritesLinks
         self.mentions = mentions

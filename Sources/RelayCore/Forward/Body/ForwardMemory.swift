@@ -2,16 +2,16 @@
 
 import Synchronization
 
-/// Octets of forwards that are held, over all sessions. Most forwards need no change to their body, which is known only once all of it has
-/// passed; so it is held for as long as there is room, and let go where there is none. One that needs a change after all comes again, is known
-/// by a mark, and is held from its beginning then.
+/// Octets of forwards that are held, over all sessions. Most forwards need no change to their body, which is known only once all
+/// of it has passed; so it is held for as long as there is room, and let go where there is none. One that needs a change after
+/// all comes again, is known by a mark, and is held from its beginning then.
 package final class ForwardMemory: Sendable {
     package let limit: Int
 
     /// A body up to this size, as most are, finds room as long as there is any.
     static let small = 32_768
-    /// Octets that all bodies together may take which have needed no change so far; beyond it larger ones are let go. This is what many large
-    /// forwards at one time cost beside what a session takes.
+    /// Octets that all bodies together may take which have needed no change so far; beyond it larger ones are let go. This is
+    /// what many large forwards at one time cost beside what a session takes.
     static let undecided = 4_000_000
     /// A body larger than this is rewritten alone, so that what rewriting takes is taken once.
     static let alone = 1_000_000
@@ -67,7 +67,9 @@ package final class ForwardMemory: Sendable {
     func expect(_ mark: [UInt8], now: Int64) {
         state.withLock { state in
             if state.expected.count >= Self.marks {
-                for (mark, _) in state.expected.sorted(by: { $0.value < $1.value }).prefix(Self.marks / 2) { state.expected[mark] = nil }
+                for (mark, _) in state.expected.sorted(by: { $0.value < $1.value }).prefix(Self.marks / 2) {
+                    state.expected[mark] = nil
+                }
             }
             state.expected[mark] = now + Self.markSeconds
         }

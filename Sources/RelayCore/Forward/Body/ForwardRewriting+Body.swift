@@ -8,8 +8,8 @@ extension ForwardRewriting {
     /// Octets of a line (RFC 5322 section 2.1.1): Postfix breaks longer ones, and with them our signature.
     private static let maximumLine = 998
 
-    /// Addresses of one part that are made into others. A calendar that has more, or more to be stored than a message may, is refused; links
-    /// beyond it stay.
+    /// Addresses of one part that are made into others. A calendar that has more, or more to be stored than a message may, is
+    /// refused; links beyond it stay.
     private static let maximumAddresses = 5_000
 
     /// Reverse addresses that were made for one part.
@@ -111,7 +111,8 @@ extension ForwardRewriting {
         return fitting
     }
 
-    /// The edits without those by which a line becomes longer than it may be. In HTML the line is broken before the attribute instead.
+    /// The edits without those by which a line becomes longer than it may be. In HTML the line is broken before the attribute
+    /// instead.
     private static func keepingLines(_ edits: [TextEdit], in text: [UInt8], isMarkup: Bool) -> [TextEdit] {
         var kept: [TextEdit] = []
         var index = 0
@@ -127,7 +128,9 @@ extension ForwardRewriting {
                 kept += inside
                 continue
             }
-            let broken = inside.flatMap { edit in (isMarkup ? lineBreak(before: edit, in: text) : nil).map { [$0, edit] } ?? [edit] }
+            let broken = inside.flatMap { edit in
+                (isMarkup ? lineBreak(before: edit, in: text) : nil).map { [$0, edit] } ?? [edit]
+            }
             if isMarkup, Self.longest(line, broken) <= max(maximumLine, line.count) { kept += broken }
         }
         return kept

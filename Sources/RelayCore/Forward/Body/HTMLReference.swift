@@ -4,8 +4,10 @@ import InternetMessage
 
 enum HTMLReference {
     private static let named: [(name: StaticString, scalar: UInt32)] = [
-        ("amp", 0x26), ("quot", 0x22), ("apos", 0x27), ("lt", 0x3C), ("gt", 0x3E), ("colon", 0x3A), ("commat", 0x40), ("period", 0x2E),
-        ("Tab", 0x09), ("NewLine", 0x0A), ("plus", 0x2B), ("num", 0x23), ("quest", 0x3F), ("equals", 0x3D), ("percnt", 0x25), ("comma", 0x2C),
+        ("amp", 0x26), ("quot", 0x22), ("apos", 0x27), ("lt", 0x3C), ("gt", 0x3E), ("colon", 0x3A), ("commat", 0x40),
+        ("period", 0x2E),
+        ("Tab", 0x09), ("NewLine", 0x0A), ("plus", 0x2B), ("num", 0x23), ("quest", 0x3F), ("equals", 0x3D), ("percnt", 0x25),
+        ("comma", 0x2C),
         ("semi", 0x3B), ("lowbar", 0x5F), ("sol", 0x2F), ("excl", 0x21), ("nbsp", 0xA0),
     ]
     /// Digits of a numeric reference that are read; more stand for no character.

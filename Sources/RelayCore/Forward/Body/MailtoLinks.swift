@@ -1,4 +1,5 @@
-// `mailto:` URIs in texts: in plain text and anywhere in HTML, attributes, scripts and comments of one program for another included.
+// `mailto:` URIs in texts: in plain text and anywhere in HTML, attributes, scripts and comments of one program for another
+// included.
 
 import InternetMessage
 
@@ -182,7 +183,9 @@ struct MailtoLinks {
             index = reference.end
             guard let scalar = Unicode.Scalar(reference.scalar), !Self.isPassedOver(reference.scalar) else { continue }
             // The charset of the text is not known here.
-            uri += reference.scalar < 0x80 ? [UInt8(reference.scalar)] : MailtoURI.percentEncoded(Array(String(Character(scalar)).utf8))
+            uri +=
+                reference.scalar < 0x80
+                ? [UInt8(reference.scalar)] : MailtoURI.percentEncoded(Array(String(Character(scalar)).utf8))
         }
         while let last = uri.last, last.isWhiteSpace { uri.removeLast() }
         return uri

@@ -2,8 +2,8 @@
 
 import InternetMessage
 
-/// Counts what reads like an address, each once, in the text of one forward, as its reader sees it or a link in it means it. It asks nothing
-/// of the user's inbox: the count is the same whether one of them is right or none is.
+/// Counts what reads like an address, each once, in the text of one forward, as its reader sees it or a link in it means it. It
+/// asks nothing of the user's inbox: the count is the same whether one of them is right or none is.
 struct TextAddresses {
     /// Domains that do not count, with what is below them: the team's own, and the relay's.
     private let known: Set<String>
@@ -15,8 +15,8 @@ struct TextAddresses {
     private static let length = 254
     /// Octets that are read at once.
     private static let window = 4_096
-    /// Octets before and behind an `@` that are read for it: an address that takes more, with what is not seen of it, is counted as far as
-    /// it reads as one.
+    /// Octets before and behind an `@` that are read for it: an address that takes more, with what is not seen of it, is counted
+    /// as far as it reads as one.
     private static let reach = 512
 
     init(known: Set<String>, limit: Int) {
@@ -73,7 +73,8 @@ struct TextAddresses {
     ///   - others: indices of `@` that were read in another way.
     /// - Returns: the indices of `@` in addresses in which tags were passed over.
     private mutating func look(
-        at window: DecodedWindow, _ text: UnsafeBufferPointer<UInt8>, _ own: ClosedRange<Int>, _ cut: (before: Bool, behind: Bool), isAcrossTags: Bool,
+        at window: DecodedWindow, _ text: UnsafeBufferPointer<UInt8>, _ own: ClosedRange<Int>,
+        _ cut: (before: Bool, behind: Bool), isAcrossTags: Bool,
         without others: Set<Int>
     ) -> Set<Int> {
         var joined: Set<Int> = []
@@ -120,9 +121,12 @@ struct TextAddresses {
     private mutating func note(_ local: [UInt8], domain: [UInt8]) {
         let labels = domain.map(\.asciiLowercased).split(separator: UInt8(ascii: "."))
         // The id of a picture, `cid:image001.png@01D9ABCD.12345678`, is none.
-        guard labels.count > 1, let last = labels.last, last.count > 1, last.allSatisfy({ $0.isASCIILetter || $0 >= 0x80 }) else { return }
+        guard labels.count > 1, let last = labels.last, last.count > 1, last.allSatisfy({ $0.isASCIILetter || $0 >= 0x80 }) else {
+            return
+        }
         let dot = [UInt8(ascii: ".")]
-        for start in labels.indices where known.contains(String(decoding: Array(labels[start...].joined(separator: dot)), as: UTF8.self)) {
+        for start in labels.indices
+        where known.contains(String(decoding: Array(labels[start...].joined(separator: dot)), as: UTF8.self)) {
             return
         }
         found.insert(local.map(\.asciiLowercased) + [UInt8(ascii: "@")] + labels.joined(separator: dot))

@@ -4,8 +4,8 @@
 final class ArchiveScan {
     /// Levels of archives within archives that are opened; what is deeper is searched as octets.
     private static let maximumDepth = 3
-    /// Octets of archives within an archive, which are held whole: so many at least, and so many times those of the outermost one. What is
-    /// larger ends the budget: a message must not take more memory than mail of its size may (`ReplyMemory`).
+    /// Octets of archives within an archive, which are held whole: so many at least, and so many times those of the outermost
+    /// one. What is larger ends the budget: a message must not take more memory than mail of its size may (`ReplyMemory`).
     private static let innerOctets = 500_000
     private static let innerFactor = 4
 

@@ -1,8 +1,10 @@
-// Armoured blocks within a text: signatures and keys of OpenPGP go, and what a change would break is told (RFC 9580 sections 6.2, 7; RFC 7468).
+// Armoured blocks within a text: signatures and keys of OpenPGP go, and what a change would break is told (RFC 9580 sections 6.2,
+// 7; RFC 7468).
 
 import InternetMessage
 
-/// The blocks of OpenPGP in one text. Only those that are at the beginning of a line: quoted ones are another's, and broken already.
+/// The blocks of OpenPGP in one text. Only those that are at the beginning of a line: quoted ones are another's, and broken
+/// already.
 struct ArmouredBlocks {
     /// What takes out signatures and public keys, and makes text that was signed within itself plain text again.
     private(set) var removals: [TextEdit] = []
@@ -68,7 +70,9 @@ struct ArmouredBlocks {
     private mutating func unescape(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) {
         var line = range.lowerBound
         while line + 1 < range.upperBound {
-            if text[line] == UInt8(ascii: "-"), text[line + 1] == 0x20 { removals.append(TextEdit(range: line..<(line + 2), replacement: [])) }
+            if text[line] == UInt8(ascii: "-"), text[line + 1] == 0x20 {
+                removals.append(TextEdit(range: line..<(line + 2), replacement: []))
+            }
             while line < range.upperBound, text[line] != 0x0A { line += 1 }
             line += 1
         }
@@ -92,7 +96,9 @@ struct ArmouredBlocks {
         while index + end.count + name.count <= text.count {
             // The end of a block that is quoted further down is not this one's: what the user typed between them would be lost.
             let isAtLineStart = text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
-            if isAtLineStart, text[index] == UInt8(ascii: "-"), starts(text, at: index, with: end), starts(text, at: index + end.count, with: name) {
+            if isAtLineStart, text[index] == UInt8(ascii: "-"), starts(text, at: index, with: end),
+                starts(text, at: index + end.count, with: name)
+            {
                 index += end.count + name.count
                 if index < text.count, text[index] == 0x0D { index += 1 }
                 if index < text.count, text[index] == 0x0A { index += 1 }
@@ -105,7 +111,9 @@ struct ArmouredBlocks {
 
     /// Whether one of these edits, which are in order, is within a block that it would break, a certificate or a message. A block
     /// that does not end is none: it is broken already. What is taken out of a reply anyway does not count.
-    static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool { outside(edits, in: text, ofReply: true).count < edits.count }
+    static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool {
+        outside(edits, in: text, ofReply: true).count < edits.count
+    }
 
     /// The edits, which are in order, that are within no block.
     static func outside(_ edits: [TextEdit], in text: [UInt8], ofReply: Bool = false) -> [TextEdit] {
@@ -115,7 +123,9 @@ struct ArmouredBlocks {
             var opened: Int?
             var line = 0
             while line < text.count, !rest.isEmpty {
-                if opened == nil, starts(text, at: line, with: begin), !ofReply || !isRemoved(text, at: line + begin.count) { opened = line }
+                if opened == nil, starts(text, at: line, with: begin), !ofReply || !isRemoved(text, at: line + begin.count) {
+                    opened = line
+                }
                 if let start = opened, starts(text, at: line, with: end) {
                     while let first = rest.first, first.range.upperBound <= start { outside.append(rest.removeFirst()) }
                     while let first = rest.first, first.range.lowerBound < line { rest.removeFirst() }

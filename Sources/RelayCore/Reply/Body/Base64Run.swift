@@ -1,4 +1,5 @@
-// base64 that is met in octets of any kind: its characters are gathered as they come, and decoded in every way in which they may be meant.
+// base64 that is met in octets of any kind: its characters are gathered as they come, and decoded in every way in which they may
+// be meant.
 
 /// The sextets of a run of base64, as they come.
 struct Base64Run {

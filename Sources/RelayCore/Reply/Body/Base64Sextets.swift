@@ -26,7 +26,8 @@ enum Base64Sextets {
         var index = start
         while index + 4 <= end {
             let group =
-                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6 | UInt32(input[index + 3])
+                UInt32(input[index]) << 18 | UInt32(input[index + 1]) << 12 | UInt32(input[index + 2]) << 6
+                | UInt32(input[index + 3])
             result[count] = UInt8(truncatingIfNeeded: group >> 16)
             result[count + 1] = UInt8(truncatingIfNeeded: group >> 8)
             result[count + 2] = UInt8(truncatingIfNeeded: group)

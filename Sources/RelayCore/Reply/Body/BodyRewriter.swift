@@ -14,13 +14,14 @@ package struct RewrittenBody {
     var searched: [SearchedStretch] = []
 }
 
-/// What rewrites the body of one reply. A protocol, so that a test can hand in one that overlooks something, and see the leak check.
+/// What rewrites the body of one reply. A protocol, so that a test can hand in one that overlooks something, and see the leak
+/// check.
 protocol BodyRewriting {
     /// - Parameters:
     ///   - header: the header section of the message; only its Content-* fields are read.
     ///   - body: everything behind the empty line, line ends as CRLF.
-    /// - Throws: `550 5.7.7` where a name is in a part that cannot be rewritten, where a signature cannot be taken out, or where that
-    ///   takes too much work; `550 5.7.4` where a part is encrypted.
+    /// - Throws: `550 5.7.7` where a name is in a part that cannot be rewritten, where a signature cannot be taken out, or where
+    ///   that takes too much work; `550 5.7.4` where a part is encrypted.
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
 }
 
@@ -99,7 +100,9 @@ package struct BodyRewriter: BodyRewriting {
         try rewrite(part, CryptographicPart(part, in: work.bytes), in: &work, title)
     }
 
-    private func rewrite(_ part: MIMEPart, _ kind: CryptographicPart?, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
+    private func rewrite(
+        _ part: MIMEPart, _ kind: CryptographicPart?, in work: inout Work, _ title: PartTitle
+    ) throws(Refusal) -> Result {
         if budget.isSpent, unrewritable == .refuse { throw .tooMuchWork }
         let type = part.contentType
         if type.matches("multipart") {
@@ -145,7 +148,8 @@ package struct BodyRewriter: BodyRewriting {
             boundary.copy(position..<child.headerRange.lowerBound, to: &output)
             let result = try rewrite(child, kinds[number], in: &work, PartTitle(place: .part(number, of: part)))
             append(
-                child, result, fields: PartHeader.partFields(of: child, with: result, isForward: work.isForward, text: text), to: &output)
+                child, result, fields: PartHeader.partFields(of: child, with: result, isForward: work.isForward, text: text),
+                to: &output)
             position = child.bodyRange.upperBound
         }
         if let epilogue = part.epilogue, epilogue.lowerBound >= position {
@@ -166,10 +170,12 @@ package struct BodyRewriter: BodyRewriting {
         return result
     }
 
-    /// Whether a part is a key or a signature: whatever type the signature of a multipart/signed says it has (RFC 1847 section 2.1).
+    /// Whether a part is a key or a signature: whatever type the signature of a multipart/signed says it has (RFC 1847 section
+    /// 2.1).
     private func isRemovable(_ child: MIMEPart, _ kind: CryptographicPart?, number: Int, of part: MIMEPart) -> Bool {
         if kind == .removable { return true }
-        guard number > 0, part.contentType.matches("multipart", "signed"), let type = part.contentType.parameters["protocol"]?.lowercased()
+        guard number > 0, part.contentType.matches("multipart", "signed"),
+            let type = part.contentType.parameters["protocol"]?.lowercased()
         else { return false }
         return child.contentType.type + "/" + child.contentType.subtype == type
     }
@@ -199,7 +205,9 @@ package struct BodyRewriter: BodyRewriting {
     /// An encrypted part passes unchanged, where the operator allows it.
     private func passEncrypted(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         guard encrypted == .deliver else { throw .encryptedReply }
-        if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding, isOfMessage: work.nesting == 0) { try refuse(part, title, in: &work) }
+        if opaque.finds(in: work.bytes[part.bodyRange], encoding: part.transferEncoding, isOfMessage: work.nesting == 0) {
+            try refuse(part, title, in: &work)
+        }
         return .unchanged
     }
 
@@ -294,7 +302,9 @@ package struct BodyRewriter: BodyRewriting {
 
     private func refuse(_ part: MIMEPart, _ title: PartTitle, _ why: String? = nil, in work: inout Work) throws(Refusal) {
         guard !text.names.isShadow else { return }
-        guard unrewritable == .deliver else { throw .unrewritable(part: words(part, title, why), detail: detail(part, title, why)) }
+        guard unrewritable == .deliver else {
+            throw .unrewritable(part: words(part, title, why), detail: detail(part, title, why))
+        }
         work.delivered.append(detail(part, title, why))
     }
 

@@ -27,9 +27,12 @@ struct Boundary {
 
     /// Whether a host name is in it, as some programs write their machine's. Any but a provider's or the team's counts.
     private static func mayTell(_ boundary: [UInt8], _ names: ReplyNames) -> Bool {
-        boundary.split { !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")) }.contains { word in
-            guard let last = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last else { return false }
-            return last.count >= 2 && last.allSatisfy(\.isASCIILetter) 
+        boundary.split { !($0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")) }.contains {
+            word in
+            guard let last = word.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).dropFirst().last else {
+                return false
+            }
+            return last.count >= 2 && last.allSatisfy(\.isASCIILetter)
                 && !SharedProviders.isBelow(String(decoding: word, as: UTF8.self).lowercased()) && names.mayTell(host: word)
         }
     }

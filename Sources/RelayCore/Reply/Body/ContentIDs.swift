@@ -40,7 +40,8 @@ package struct ContentIDs {
         var edits: [TextEdit] = []
         var index = 0
         while index + 4 < text.count {
-            guard text[index] | 0x20 == UInt8(ascii: "c"), text[index + 1] | 0x20 == UInt8(ascii: "i"), text[index + 2] | 0x20 == UInt8(ascii: "d"),
+            guard text[index] | 0x20 == UInt8(ascii: "c"), text[index + 1] | 0x20 == UInt8(ascii: "i"),
+                text[index + 2] | 0x20 == UInt8(ascii: "d"),
                 text[index + 3] == UInt8(ascii: ":")
             else {
                 index += 1
@@ -48,11 +49,15 @@ package struct ContentIDs {
             }
             let start = index + 4
             var end = start
-            while end < text.count, end - start < Self.maximumLength, text[end] > 0x20, !"\"<>()[]\\,".utf8.contains(text[end]) { end += 1 }
+            while end < text.count, end - start < Self.maximumLength, text[end] > 0x20, !"\"<>()[]\\,".utf8.contains(text[end]) {
+                end += 1
+            }
             // An apostrophe may be one of the id's, or end the attribute.
             let quoted = text[start..<end].firstIndex(of: UInt8(ascii: "'")) ?? end
             for stop in Set([quoted, end]).sorted(by: >) {
-                guard let id = hidden[Array(text[start..<stop])] ?? hidden[MailtoURI.percentDecoded(text[start..<stop])] else { continue }
+                guard let id = hidden[Array(text[start..<stop])] ?? hidden[MailtoURI.percentDecoded(text[start..<stop])] else {
+                    continue
+                }
                 edits.append(TextEdit(range: start..<stop, replacement: id))
                 break
             }

@@ -35,7 +35,8 @@ enum ContentLines {
         /// An edit of what is not empty, in the text with its folds.
         func folded(_ edit: TextEdit) -> TextEdit {
             let last = Int(starts[edit.range.upperBound - 1])
-            return TextEdit(range: Int(starts[edit.range.lowerBound])..<(last + 1), replacement: edit.replacement, isWeak: edit.isWeak)
+            return TextEdit(
+                range: Int(starts[edit.range.lowerBound])..<(last + 1), replacement: edit.replacement, isWeak: edit.isWeak)
         }
     }
 
@@ -58,7 +59,9 @@ enum ContentLines {
             } while end < text.count && text[end].isWhiteSpace
             let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: ";") }
             let last = name.lastIndex(of: UInt8(ascii: ".")).map { name[($0 + 1)...] } ?? name
-            if last.map(\.asciiLowercased).elementsEqual("key".utf8) { edits.append(TextEdit(range: start..<end, replacement: [])) }
+            if last.map(\.asciiLowercased).elementsEqual("key".utf8) {
+                edits.append(TextEdit(range: start..<end, replacement: []))
+            }
             start = end
         }
         return edits

@@ -4,8 +4,8 @@ import InternetMessage
 
 /// What a part of OpenPGP or S/MIME is, by its type, its file name and its first octets.
 enum CryptographicPart: Hashable {
-    /// A signature beside what it signs, a key or a certificate. It leads to the inbox on a key server, proves nothing for a relay
-    /// address, and is taken out.
+    /// A signature beside what it signs, a key or a certificate. It leads to the inbox on a key server, proves nothing for a
+    /// relay address, and is taken out.
     case removable
     /// A signature with the signed text inside of it: neither can be had without the other.
     case enclosing

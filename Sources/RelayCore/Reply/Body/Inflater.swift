@@ -72,10 +72,12 @@ final class Inflater {
     }
 
     private func stored(_ bits: inout BitReader, _ sink: (UnsafeBufferPointer<UInt8>) -> Bool) -> Bool {
-        guard let source = bits.octets(of: { bits in
-            guard let length = bits.take(16), let check = bits.take(16), length == ~check & 0xFFFF else { return nil }
-            return length
-        }) else { return false }
+        guard
+            let source = bits.octets(of: { bits in
+                guard let length = bits.take(16), let check = bits.take(16), length == ~check & 0xFFFF else { return nil }
+                return length
+            })
+        else { return false }
         // A block fits into the buffer whole once what was there is handed on.
         if buffer.count + source.octets.count > buffer.capacity, !handOn(sink) { return false }
         if let start = source.octets.baseAddress { (buffer.base + buffer.count).update(from: start, count: source.octets.count) }
@@ -114,7 +116,8 @@ final class Inflater {
             default: return false
             }
         }
-        guard all.count == total, literals.build(Array(all[..<(literalCount + 257)])), distances.build(Array(all[(literalCount + 257)...]))
+        guard all.count == total, literals.build(Array(all[..<(literalCount + 257)])),
+            distances.build(Array(all[(literalCount + 257)...]))
         else { return false }
         return compressed(&bits, literals, distances, sink)
     }
@@ -122,9 +125,12 @@ final class Inflater {
     private static let lengthBases: [Int] = [
         3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258,
     ]
-    private static let lengthBits: [Int] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0]
+    private static let lengthBits: [Int] = [
+        0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0,
+    ]
     private static let distanceBases: [Int] = [
-        1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289,
+        1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193,
+        12289,
         16385, 24577,
     ]
     private static let distanceBits: [Int] = [

@@ -14,7 +14,8 @@ package struct LeakCheck {
     ///   - work: what the search of the body is charged to; where that is spent, nothing was found and nothing is said.
     /// - Returns: where an address of the user can still be read; nil where nowhere.
     func firstLeak(
-        header: HeaderSection, body: [ArraySlice<UInt8>], searched: [SearchedStretch] = [], of original: [UInt8] = [], work: WorkBudget? = nil
+        header: HeaderSection, body: [ArraySlice<UInt8>], searched: [SearchedStretch] = [], of original: [UInt8] = [],
+        work: WorkBudget? = nil
     ) -> String? {
         let feeder = scanner.feeder()
         for field in header.fields {

@@ -45,7 +45,8 @@ struct LeakForms {
             var domains = [address.domain] + names.providers.aliases(of: canonical.domain)
             domains += domains.flatMap { [DomainName.toASCII($0), DomainName.toUnicode($0)].compactMap { $0 } }
             let locals = Set([Self.octets(address.localPart), Self.octets(canonical.localPart)])
-            let isOwn = names.inboxDomains.contains(canonical.domain) && names.providers.rules[canonical.domain] == nil
+            let isOwn =
+                names.inboxDomains.contains(canonical.domain) && names.providers.rules[canonical.domain] == nil
                 && !SharedProviders.contains(canonical.domain) && !names.isTeamDomain(canonical.domain)
             for local in locals {
                 let countsGlued = isOwn && local.count >= LocalPartGuard.minimumLength
@@ -74,7 +75,8 @@ struct LeakForms {
         }
         var forms = between.map {
             Needle(
-                octets: local + $0 + domain, startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: nil, countsGlued: countsGlued)
+                octets: local + $0 + domain, startsWithLocal: true, endsWithDomain: true, bare: nil, afterTag: nil,
+                countsGlued: countsGlued)
         }
         forms.append(
             Needle(octets: domain + [0x3D] + local, startsWithLocal: false, endsWithDomain: false, bare: nil, afterTag: nil))
@@ -119,25 +121,32 @@ struct LeakForms {
     ///   - first: where a needle may begin: what is before was searched with what is before that.
     ///   - isLast: whether nothing follows, so that words end with the view.
     func find(
-        in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, from first: Int, withoutDots: Bool, isBinary: Bool, isLast: Bool
+        in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, from first: Int, withoutDots: Bool,
+        isBinary: Bool, isLast: Bool
     ) -> Finding {
         let (table, needles) = withoutDots ? (dotlessTable, dotless) : (self.table, self.needles)
         var atEnd = 0
         let isFound = table.pairs.search(view) { index in
-            index >= first && table.contains(at: index, in: view) { number in
-                let needle = needles[number]
-                guard stands(needle, at: index, in: view, marks: marks, isBinary: isBinary, endsThere: true) else { return false }
-                if isLast || stands(needle, at: index, in: view, marks: marks, isBinary: isBinary, endsThere: false) { return true }
-                atEnd += 1
-                return false
-            }
+            index >= first
+                && table.contains(at: index, in: view) { number in
+                    let needle = needles[number]
+                    guard stands(needle, at: index, in: view, marks: marks, isBinary: isBinary, endsThere: true) else {
+                        return false
+                    }
+                    if isLast || stands(needle, at: index, in: view, marks: marks, isBinary: isBinary, endsThere: false) {
+                        return true
+                    }
+                    atEnd += 1
+                    return false
+                }
         }
         return isFound ? .needle : atEnd > 0 ? .atEnd(atEnd) : .nothing
     }
 
     /// - Parameter endsThere: whether what ends with the view ends there, and nothing follows.
     private func stands(
-        _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, isBinary: Bool, endsThere: Bool
+        _ needle: Needle, at index: Int, in view: UnsafeBufferPointer<UInt8>, marks: UnsafeBufferPointer<UInt8>, isBinary: Bool,
+        endsThere: Bool
     ) -> Bool {
         let end = index + needle.octets.count
         if needle.isToken {
@@ -146,7 +155,10 @@ struct LeakForms {
         if let bare = needle.bare { return isBare(bare, index..<end, view, marks, endsThere) }
         // In data that is not text a length or a tag may look like a letter: there every occurrence counts.
         if isBinary { return needle.afterTag.map { tagLeads(from: end, to: $0, in: view) } ?? true }
-        if needle.startsWithLocal, !needle.countsGlued, !beginsWord(index, view, marks, isAddress: !needle.octets.contains(0x3D)) { return false }
+        if needle.startsWithLocal, !needle.countsGlued, !beginsWord(index, view, marks, isAddress: !needle.octets.contains(0x3D))
+        {
+            return false
+        }
         if let afterTag = needle.afterTag { return tagLeads(from: end, to: afterTag, in: view) }
         return !needle.endsWithDomain || endsDomain(end, view, marks, endsThere)
     }
@@ -166,7 +178,9 @@ struct LeakForms {
         return !isAlphanumeric(view[index - 2])
     }
 
-    private func endsDomain(_ end: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool) -> Bool {
+    private func endsDomain(
+        _ end: Int, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool
+    ) -> Bool {
         guard end < view.count else { return endsThere }
         guard marks[end] & Self.afterGap == 0 else { return true }
         if marks[end] & Self.afterNul != 0, marks[end - 1] & Self.afterNul == 0 { return true }
@@ -187,7 +201,8 @@ struct LeakForms {
     }
 
     private func isBare(
-        _ kind: LocalPartGuard, _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool
+        _ kind: LocalPartGuard, _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>,
+        _ endsThere: Bool
     ) -> Bool {
         // Words that only the missing white space makes: `for get` is not `forget`.
         for index in range.dropFirst() where marks[index] & Self.afterGap != 0 { return false }
@@ -204,15 +219,18 @@ struct LeakForms {
     /// Octets on each side of a bare local part that are looked at.
     private static let reach = 512
 
-    /// Whether nothing around a bare local part could make it a piece of an address, a host name or a URL. The rewriting says exactly
-    /// which it is (`Surroundings`); here, where one and the same octets are read in many ways, a doubt is not an incident.
+    /// Whether nothing around a bare local part could make it a piece of an address, a host name or a URL. The rewriting says
+    /// exactly which it is (`Surroundings`); here, where one and the same octets are read in many ways, a doubt is not an
+    /// incident.
     private func standsAlone(
         _ range: Range<Int>, _ view: UnsafeBufferPointer<UInt8>, _ marks: UnsafeBufferPointer<UInt8>, _ endsThere: Bool
     ) -> Bool {
         func isGap(_ index: Int) -> Bool { index >= view.count || marks[index] & Self.afterGap != 0 }
         var end = range.upperBound
         if !isGap(end), view[end] == UInt8(ascii: "."), !isGap(end + 1), isAlphanumeric(view[end + 1]) { return false }
-        while !isGap(end), end - range.upperBound < Self.reach, isAlphanumeric(view[end]) || view[end] >= 0x80 || "._-'".utf8.contains(view[end]) { end += 1 }
+        while !isGap(end), end - range.upperBound < Self.reach,
+            isAlphanumeric(view[end]) || view[end] >= 0x80 || "._-'".utf8.contains(view[end])
+        { end += 1 }
         // What follows the view may be a domain.
         if end >= view.count, end - range.upperBound < Self.reach, !endsThere { return false }
         if !isGap(end), "@=%#&+\\([{/?".utf8.contains(view[end]) { return false }

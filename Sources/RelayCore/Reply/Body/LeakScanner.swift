@@ -1,4 +1,5 @@
-// Looks through octets for hidden addresses in all the ways in which they can be read out of a message. Streams: memory is bounded.
+// Looks through octets for hidden addresses in all the ways in which they can be read out of a message. Streams: memory is
+// bounded.
 
 /// Makes feeders, which share the needles.
 struct LeakScanner {
@@ -68,11 +69,12 @@ final class LeakFeeder {
         var count: Int { levels.reduce(0) { $0 + $1.held.count + $1.run.count } }
     }
 
-    /// Octets at the beginning of a stretch that are searched again, behind what is before it now: so many that a piece as long as
-    /// two looks share comes out of them at the last level, where 27 of 64 are left.
+    /// Octets at the beginning of a stretch that are searched again, behind what is before it now: so many that a piece as long
+    /// as two looks share comes out of them at the last level, where 27 of 64 are left.
     static let lead = 4_096
 
-    /// Looks at all that was fed, and says from where to go on: `finish` ends the octets, `resume` of any feeder goes on behind them.
+    /// Looks at all that was fed, and says from where to go on: `finish` ends the octets, `resume` of any feeder goes on behind
+    /// them.
     func pause() -> State {
         var state = State()
         pause(into: &state)
@@ -143,8 +145,8 @@ final class LeakFeeder {
         carried = keep
     }
 
-    // Units of work for each octet: to look for base64, to decode it (a short run is read in four ways), to look whether a reading is worth
-    // while, to read, and to search what was read.
+    // Units of work for each octet: to look for base64, to decode it (a short run is read in four ways), to look whether a
+    // reading is worth while, to read, and to search what was read.
     private static let base64Work = 3
     private static let decodingWork = 12
     private static let filterWork = 3
@@ -209,7 +211,8 @@ final class LeakFeeder {
             search(.plain, isBinary: isBinary, isLast: isLast)
         }
         guard !isBinary else { return }
-        for (kind, mark) in [(LeakView.percent, 0x25), (.references, 0x26), (.quotedPrintable, 0x3D), (.xtext, 0x2B)] as [(LeakView, UInt8)]
+        for (kind, mark) in [(LeakView.percent, 0x25), (.references, 0x26), (.quotedPrintable, 0x3D), (.xtext, 0x2B)]
+            as [(LeakView, UInt8)]
         where !isFound && bytes.contains(mark) && kind.decodes(anyOf: bytes) {
             work?.charge(bytes.count * Self.readingWork)
             // Where nothing is encoded in that way, the reading is one that was searched already.
@@ -224,7 +227,8 @@ final class LeakFeeder {
             // A window begins anywhere: what its first octets belong to was seen by the one before.
             let first = carried > 0 ? Self.seen : 0
             switch forms.find(
-                in: view.contents, marks: marks.contents, from: first, withoutDots: withoutDots, isBinary: isBinary, isLast: isLast)
+                in: view.contents, marks: marks.contents, from: first, withoutDots: withoutDots, isBinary: isBinary,
+                isLast: isLast)
             {
             case .nothing: continue
             case .needle: isFound = true

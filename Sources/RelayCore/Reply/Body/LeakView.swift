@@ -2,7 +2,8 @@
 
 import Glibc
 
-/// One way to read octets. Each reading is in lower case and without white space and NUL, so that UTF-16 and broken lines read alike.
+/// One way to read octets. Each reading is in lower case and without white space and NUL, so that UTF-16 and broken lines read
+/// alike.
 enum LeakView {
     case plain, percent, references, quotedPrintable, xtext
 

@@ -117,8 +117,8 @@ struct WordTable {
     }
 }
 
-/// A number for each pair of octets; 0 where none was set. Rows for those first octets that occur, as all of them would be 256 KB, and a
-/// message needs several tables.
+/// A number for each pair of octets; 0 where none was set. Rows for those first octets that occur, as all of them would be 256
+/// KB, and a message needs several tables.
 private struct PairTable {
     /// By first octet: where its row begins; -1 for none.
     private var starts = [Int32](repeating: -1, count: 256)
@@ -152,8 +152,8 @@ struct PairSet {
         return words[pair >> 6] >> UInt64(pair & 63) & 1 != 0
     }
 
-    /// Whether octets in which text may stand are worth a look: a pair of the set is there, white space and NUL aside; so many letters
-    /// and digits in a row may be base64; or it is text throughout, with marks in it that may stand for other characters.
+    /// Whether octets in which text may stand are worth a look: a pair of the set is there, white space and NUL aside; so many
+    /// letters and digits in a row may be base64; or it is text throughout, with marks in it that may stand for other characters.
     func mayBegin(in octets: UnsafeBufferPointer<UInt8>, row limit: Int) -> Bool {
         words.withUnsafeBufferPointer { words in
             guard let words = words.baseAddress else { return false }

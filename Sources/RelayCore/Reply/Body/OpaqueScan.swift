@@ -58,8 +58,9 @@ final class OpaqueScan {
         return search(decoded[...]) || archives.finds(in: decoded)
     }
 
-    /// Whether octets under an encoding that no one here knows are prose or markup unchanged, and hide nothing: letters for the greater
-    /// part and broken by white space. Encoded data has none but its line breaks. What is not readable may hold a name, and is refused.
+    /// Whether octets under an encoding that no one here knows are prose or markup unchanged, and hide nothing: letters for the
+    /// greater part and broken by white space. Encoded data has none but its line breaks. What is not readable may hold a name,
+    /// and is refused.
     private static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
         guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }), Array(raw).isValidUTF8 else {
             return false

@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// Decodes the strings `<616E6E61>` of a PDF, or of one of its streams, and searches them. Pieces of one word, unchanged in an array
-/// with numbers between them, are put together. Not thread-safe.
+/// Decodes the strings `<616E6E61>` of a PDF, or of one of its streams, and searches them. Pieces of one word, unchanged in an
+/// array with numbers between them, are put together. Not thread-safe.
 final class PDFHexStrings {
     /// Octets of strings that are searched at once.
     private static let chunk = 32_768

@@ -22,9 +22,11 @@ enum PartHeader {
         "autocrypt", "autocrypt-gossip", "autocrypt-setup-message", "openpgp", "x-pgp-sig", "x-pgp-key", "x-pgp-fingerprint",
     ]
 
-    /// Fields of a forward that is attached to an answer. Others may hold whatever the team wrote, of which nothing is remembered.
+    /// Fields of a forward that is attached to an answer. Others may hold whatever the team wrote, of which nothing is
+    /// remembered.
     private static let passingOfForward: Set<String> = [
-        "from", "to", "cc", "sender", "reply-to", "subject", "comments", "keywords", "date", "message-id", "in-reply-to", "references",
+        "from", "to", "cc", "sender", "reply-to", "subject", "comments", "keywords", "date", "message-id", "in-reply-to",
+        "references",
         "mime-version",
     ]
 
@@ -43,13 +45,17 @@ enum PartHeader {
     }
 
     /// The fields of a part; nil where they stay as they came.
-    static func partFields(of part: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter) -> [HeaderField]? {
+    static func partFields(
+        of part: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter
+    ) -> [HeaderField]? {
         let rewritten = rewrite(part, with: result, place: isForward ? .quoted : .whole, text: text) { passing.contains($0) }
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
     /// The fields of an attached message; nil where they stay.
-    static func messageFields(of message: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter) -> [HeaderField]? {
+    static func messageFields(
+        of message: MIMEPart, with result: BodyRewriter.Result, isForward: Bool, text: TextRewriter
+    ) -> [HeaderField]? {
         let rewritten = rewrite(message, with: result, place: isForward ? .quoted : .typed, text: text) {
             if isForward { return passingOfForward.contains($0) || $0.hasPrefix("content-") }
             return !(droppedOfMessage.contains($0) || $0.hasPrefix("x-postern-") || $0.hasPrefix("x-ms-exchange-") || $0.isEmpty)
@@ -119,7 +125,9 @@ enum PartHeader {
                 type.parameters["start"] = String(decoding: id, as: UTF8.self)
                 changed.isAny = true
             }
-            guard changed.isAny || result.contentType != nil || !isSafe(field) || holdsMention(field, beside: changed.kept, text: text)
+            guard
+                changed.isAny || result.contentType != nil || !isSafe(field)
+                    || holdsMention(field, beside: changed.kept, text: text)
             else { return nil }
             return HeaderField(name: field.name, rawValue: folded(type.serialized, name: field.name))
         case "content-disposition":
@@ -168,9 +176,13 @@ enum PartHeader {
         var seen: Set<String> = []
         var rest = Array(field.bytes[...field.nameLength])
         for segment in segments(field.unfoldedBytes) {
-            let name = String(decoding: segment.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self).lowercased().filter { $0 != " " && $0 != "\t" }
+            let name = String(decoding: segment.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self).lowercased().filter {
+                $0 != " " && $0 != "\t"
+            }
             // `filename*0*` is a piece of `filename` (RFC 2231 section 3).
-            let isKept = kept.contains(String(name.prefix { $0 != "*" })) && isOneValue(segment.drop { $0 != UInt8(ascii: "=") }.dropFirst())
+            let isKept =
+                kept.contains(String(name.prefix { $0 != "*" }))
+                && isOneValue(segment.drop { $0 != UInt8(ascii: "=") }.dropFirst())
             if !isKept || !seen.insert(name).inserted { rest += segment + [UInt8(ascii: ";")] }
         }
         return text.rewrite(rest) != nil

@@ -18,11 +18,13 @@ enum PartKind {
     }
 
     static func syntax(_ type: ContentType) -> TextSyntax {
-        let isMarkup = ["enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml") || holdsHTML(type.subtype)
+        let isMarkup =
+            ["enriched", "richtext"].contains(type.subtype) || type.subtype.hasSuffix("xml") || holdsHTML(type.subtype)
         return isMarkup ? .markup : .plain
     }
 
-    /// Whether `html` stands anywhere in a subtype. The search of the standard library takes longer than all else that a small part does.
+    /// Whether `html` stands anywhere in a subtype. The search of the standard library takes longer than all else that a small
+    /// part does.
     private static func holdsHTML(_ subtype: String) -> Bool {
         var word: UInt32 = 0
         for octet in subtype.utf8 {
@@ -39,7 +41,8 @@ enum PartKind {
 
     /// The same of a part: a forward takes a text for a calendar by the name of its file too.
     static func isContentLines(_ part: MIMEPart) -> Bool {
-        isContentLines(part.contentType) || (isCalendar(part) && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
+        isContentLines(part.contentType)
+            || (isCalendar(part) && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
     }
 
     /// Where the lines of a part stand. A card is the user's own: no program answers with one to what the team wrote.

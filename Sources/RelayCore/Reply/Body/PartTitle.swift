@@ -45,7 +45,9 @@ struct PartTitle {
     }
 
     private static func fileName(of part: MIMEPart) -> String? {
-        guard let name = part.disposition?.filename ?? part.contentType.parameters["name"], name.contains(where: { !$0.isWhitespace }) else {
+        guard let name = part.disposition?.filename ?? part.contentType.parameters["name"],
+            name.contains(where: { !$0.isWhitespace })
+        else {
             return nil
         }
         return name
@@ -67,14 +69,18 @@ struct PartTitle {
     private static func ordinal(_ number: Int) -> String {
         let words = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
         if (1...words.count).contains(number) { return words[number - 1] }
-        return "\(number)" + (["st", "nd", "rd"].indices.contains(number % 10 - 1) && !(11...13).contains(number % 100) ? ["st", "nd", "rd"][number % 10 - 1] : "th")
+        return "\(number)"
+            + (["st", "nd", "rd"].indices.contains(number % 10 - 1) && !(11...13).contains(number % 100)
+                ? ["st", "nd", "rd"][number % 10 - 1] : "th")
     }
 
     /// What a person calls a part of this type.
     private static func kind(of type: ContentType) -> String {
         func holds(_ words: String...) -> Bool { words.contains { type.subtype.contains($0) } }
         switch type.type {
-        case "text": return holds("calendar") ? "a calendar entry" : holds("vcard", "directory") ? "a contact card" : holds("html") ? "a web page" : "a text"
+        case "text":
+            return holds("calendar")
+                ? "a calendar entry" : holds("vcard", "directory") ? "a contact card" : holds("html") ? "a web page" : "a text"
         case "image": return "a picture"
         case "audio": return "a sound"
         case "video": return "a video"

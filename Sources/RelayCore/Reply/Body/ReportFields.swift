@@ -29,7 +29,8 @@ enum ReportFields {
             let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 > 0x20 }
             if name.count < end - start {
                 switch String(decoding: name, as: UTF8.self).lowercased() {
-                case let name where dropped.contains(name) || (isForward && !PartHeader.passesOfForward(name)): all.append(TextEdit(range: start..<end, replacement: []))
+                case let name where dropped.contains(name) || (isForward && !PartHeader.passesOfForward(name)):
+                    all.append(TextEdit(range: start..<end, replacement: []))
                 case "reporting-ua": host(text, start..<end, isFirst: true).map { all.append($0) }
                 case let name where naming.contains(name): host(text, start..<end, isFirst: false).map { all.append($0) }
                 default: break
@@ -43,12 +44,16 @@ enum ReportFields {
     /// Fields that name a machine behind its kind: `Reporting-MTA: dns; host` (RFC 3464 section 2.2.2).
     private static let naming: Set<String> = ["reporting-mta", "remote-mta", "mdn-gateway", "dsn-gateway"]
 
-    /// The name of a machine in such a field becomes `localhost`, whoever's it is. In `Reporting-UA: host; product` (RFC 8098 section
-    /// 3.2.1) it stands first.
+    /// The name of a machine in such a field becomes `localhost`, whoever's it is. In `Reporting-UA: host; product` (RFC 8098
+    /// section 3.2.1) it stands first.
     private static func host(_ text: [UInt8], _ field: Range<Int>, isFirst: Bool) -> TextEdit? {
         guard let colon = text[field].firstIndex(of: UInt8(ascii: ":")) else { return nil }
-        let pieces = text[(colon + 1)..<field.upperBound].split(separator: UInt8(ascii: ";"), maxSplits: 1).map { HeaderField.trim($0) }
-        guard pieces.count == 2, let host = isFirst ? pieces.first : pieces.last, !host.isEmpty, !host.contains(0x20) else { return nil }
+        let pieces = text[(colon + 1)..<field.upperBound].split(separator: UInt8(ascii: ";"), maxSplits: 1).map {
+            HeaderField.trim($0)
+        }
+        guard pieces.count == 2, let host = isFirst ? pieces.first : pieces.last, !host.isEmpty, !host.contains(0x20) else {
+            return nil
+        }
         return TextEdit(range: host.startIndex..<host.endIndex, replacement: Array("localhost".utf8))
     }
 }

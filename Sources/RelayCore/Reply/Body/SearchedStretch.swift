@@ -7,17 +7,17 @@ struct SearchedStretch {
     /// How the search was at its end.
     let end: LeakFeeder.State
 
-    /// Shorter ones are searched twice, and so is where what must be remembered is more than half of what is searched: as a rule it is
-    /// 1 to 13 KB.
+    /// Shorter ones are searched twice, and so is where what must be remembered is more than half of what is searched: as a rule
+    /// it is 1 to 13 KB.
     static let minimumLength = 32_768
 }
 
 extension LeakFeeder {
     /// Takes octets, and passes over the stretches among them that were searched already.
     ///
-    /// Nothing escapes that a search of all octets would find. A mention that begins before a stretch, at whatever level of base64, ends
-    /// within its lead, which is searched behind what is before it. One that ends behind a stretch is found by going on from where the
-    /// search of the stretch stood.
+    /// Nothing escapes that a search of all octets would find. A mention that begins before a stretch, at whatever level of
+    /// base64, ends within its lead, which is searched behind what is before it. One that ends behind a stretch is found by going
+    /// on from where the search of the stretch stood.
     /// - Parameters:
     ///   - searched: in the order of the body; those that overlap one before are searched.
     ///   - body: that the stretches are of. Octets count as searched only where they are the very same ones in memory.
@@ -44,7 +44,9 @@ extension LeakFeeder {
     /// Where octets begin in a body whose memory they share; nil for others.
     private static func offset(of octets: UnsafeBufferPointer<UInt8>, in body: [UInt8]) -> Int? {
         body.withUnsafeBufferPointer { body in
-            guard let first = octets.baseAddress, let start = body.baseAddress, first >= start, first + octets.count <= start + body.count else {
+            guard let first = octets.baseAddress, let start = body.baseAddress, first >= start,
+                first + octets.count <= start + body.count
+            else {
                 return nil
             }
             return first - start

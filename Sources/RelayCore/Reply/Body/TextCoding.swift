@@ -53,8 +53,10 @@ enum TextCoding {
                 edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, finding: find)
         case .unknown(let charset, let isSuperset):
             let edits = find(decoded.bytes)
-            // What the octets say is known only if they are written as ASCII is, and say nothing else to anyone who reads them otherwise.
-            guard UnknownCharset.isLikeASCII(decoded.bytes), !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: isLeft)
+            // What the octets say is known only if they are written as ASCII is, and say nothing else to anyone who reads them
+            // otherwise.
+            guard UnknownCharset.isLikeASCII(decoded.bytes),
+                !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: isLeft)
             else { return .impossible("text in an unknown charset") }
             if edits.isEmpty { return .unchanged }
             guard !isDamaged, isSuperset || decoded.bytes.allSatisfy({ $0 < 0x80 }) else {
@@ -67,7 +69,9 @@ enum TextCoding {
     /// A text in UTF-8 or another superset of ASCII, as `rewrite` reads it.
     /// - Parameter decoded: from the transfer encoding.
     static func readable(_ decoded: [UInt8], part: MIMEPart) -> [UInt8] {
-        guard case .other(let charset) = Family(part.contentType.charset, bytes: decoded), let read = Charset.decode(decoded, charset) else {
+        guard case .other(let charset) = Family(part.contentType.charset, bytes: decoded),
+            let read = Charset.decode(decoded, charset)
+        else {
             return decoded
         }
         return Array(read.utf8)
@@ -81,13 +85,17 @@ enum TextCoding {
     static func look(at utf8: [UInt8], part: MIMEPart, unless filter: MentionFilter, with text: @autoclosure () -> TextRewriter) {
         let syntax = PartKind.syntax(part.contentType)
         // Fields and content lines are read unfolded too.
-        guard PartKind.isHeaderFields(part.contentType) || PartKind.isContentLines(part) || filter.mayMention(utf8, isMarkup: syntax == .markup)
+        guard
+            PartKind.isHeaderFields(part.contentType) || PartKind.isContentLines(part)
+                || filter.mayMention(utf8, isMarkup: syntax == .markup)
         else { return }
         _ = edits(utf8, part: part, syntax: syntax, place: .quoted, with: text())
     }
 
     /// An opaque part whose content is text all the same; nil where it is none.
-    static func rewriteDisguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding, place: TextPlace = .body, with text: TextRewriter) -> [UInt8]? {
+    static func rewriteDisguised(
+        _ raw: ArraySlice<UInt8>, encoding: TransferEncoding, place: TextPlace = .body, with text: TextRewriter
+    ) -> [UInt8]? {
         // Anyone who does not know an encoding shows the octets unchanged.
         let decoded = encoding.decode(raw) ?? DecodedText(identity: raw)
         guard decoded.defects.isSubset(of: harmless), decoded.bytes.isValidUTF8,
@@ -112,7 +120,8 @@ enum TextCoding {
         }
         guard PartKind.isContentLines(part) else { return edits(place) }
         let place = PartKind.place(ofContentLines: part, in: place)
-        let all = (edits(place) + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, place: place) }).reconciled
+        let all = (edits(place) + ContentLines.unfoldedEdits(of: bytes) { text.edits($0, syntax: syntax, place: place) })
+            .reconciled
         let folded = all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
         let keys = PartKind.isVCard(part.contentType) ? ContentLines.keys(in: bytes) : []
         return keys.isEmpty ? folded : (folded + keys).reconciled
@@ -135,11 +144,14 @@ enum TextCoding {
                 self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {
                 // Characters beyond ASCII may be of a name, or stand unseen within one: they must be read as what they are.
-                let isPlain = name.hasPrefix("utf-8") || name.hasPrefix("utf8") || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
+                let isPlain =
+                    name.hasPrefix("utf-8") || name.hasPrefix("utf8") || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
                 if let wide = Self.wide(bytes) {
                     self = .other(wide)
                 } else {
-                    self = isPlain ? .ascii : Charset.isKnown(name) ? .other(name) : .unknown(String(name.prefix(40)), isSuperset: true)
+                    self =
+                        isPlain
+                        ? .ascii : Charset.isKnown(name) ? .other(name) : .unknown(String(name.prefix(40)), isSuperset: true)
                 }
             } else if Charset.isKnown(name) {
                 self = .other(name)

@@ -24,8 +24,8 @@ enum UUEncoding {
         }
     }
 
-    /// Decodes every line that can be one of data. What is none (`begin`, `end`, prose) is left out; too short a line is filled with
-    /// zeros, as trailing spaces get lost on the way.
+    /// Decodes every line that can be one of data. What is none (`begin`, `end`, prose) is left out; too short a line is filled
+    /// with zeros, as trailing spaces get lost on the way.
     /// - Parameter onlyBlocks: whether only what is behind a `begin` line is data.
     static func decode(_ text: some Collection<UInt8>, onlyBlocks: Bool) -> [UInt8] {
         var output: [UInt8] = []

@@ -3,14 +3,14 @@
 import InternetMessage
 
 enum UnknownCharset {
-    /// Octets among which one of ASCII's white space must be, on the average: prose in an 8-bit charset has one in six, Chinese in lines
-    /// one in eighty. EBCDIC has none.
+    /// Octets among which one of ASCII's white space must be, on the average: prose in an 8-bit charset has one in six, Chinese
+    /// in lines one in eighty. EBCDIC has none.
     private static let blankEvery = 128
     /// Fewer octets hold no address.
     private static let shortest = 8
 
-    /// Whether octets are such that those of ASCII stand for themselves: no controls, which shift from one set to another, and where there is
-    /// more than ASCII, its white space between words or lines.
+    /// Whether octets are such that those of ASCII stand for themselves: no controls, which shift from one set to another, and
+    /// where there is more than ASCII, its white space between words or lines.
     static func isLikeASCII(_ octets: [UInt8]) -> Bool {
         var (blanks, isWide) = (0, false)
         for octet in octets {

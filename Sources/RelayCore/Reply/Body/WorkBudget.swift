@@ -1,7 +1,8 @@
 // What rewriting one reply may cost: counted and not timed, so that every machine gives the same answer.
 
-/// Units of work that one message may take, all its parts, levels and searches together. A unit is what it takes to look at one octet once,
-/// below a nanosecond; `RelayBench --check` holds it to that. What takes more is refused (`Refusal.tooMuchWork`). Not thread-safe.
+/// Units of work that one message may take, all its parts, levels and searches together. A unit is what it takes to look at one
+/// octet once, below a nanosecond; `RelayBench --check` holds it to that. What takes more is refused (`Refusal.tooMuchWork`). Not
+/// thread-safe.
 package final class WorkBudget {
     /// Units for a small message: enough for an office file that unpacks to 5 MB.
     private static let least = 50_000_000

@@ -119,8 +119,8 @@ final class DecodedWindow {
     /// Forgets the text that was read before.
     func begin() { tagStop = 0 }
 
-    /// Reads what is at one index and may stand for something else: `units` are what it comes to, none where it is not seen. Indices
-    /// of one text rise, from `begin` on.
+    /// Reads what is at one index and may stand for something else: `units` are what it comes to, none where it is not seen.
+    /// Indices of one text rise, from `begin` on.
     /// - Returns: the octets it took.
     func readMark(at index: Int, in text: UnsafeBufferPointer<UInt8>, lens: DecodingPass) -> Int {
         count = 0
@@ -212,10 +212,12 @@ final class DecodedWindow {
     }
 
     /// The marks of addresses that are written behind backslashes.
-    private static func isMark(_ value: UInt32) -> Bool { value == 0x40 || value == 0x2B || (0x2D...0x2E).contains(value) || value == 0x5F }
+    private static func isMark(_ value: UInt32) -> Bool {
+        value == 0x40 || value == 0x2B || (0x2D...0x2E).contains(value) || value == 0x5F
+    }
 
-    /// A mark behind a backslash as CSS (`\40`, zeros before it), JavaScript (`\100`, `\u{40}`) and RTF (`\'40`, `\u64?`) write it; 0
-    /// where none is here.
+    /// A mark behind a backslash as CSS (`\40`, zeros before it), JavaScript (`\100`, `\u{40}`) and RTF (`\'40`, `\u64?`) write
+    /// it; 0 where none is here.
     private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let first = index + 1
         guard first + 1 < to else { return 0 }
@@ -322,7 +324,9 @@ final class DecodedWindow {
                 at += 1
             }
             // One is longer than eight: recognized by the eight, and what follows them.
-            if name == Self.zeroWidth, at + 6 <= limit, (0..<6).allSatisfy({ text[at + $0] == Self.zeroWidthRest[$0] }) { at += 6 }
+            if name == Self.zeroWidth, at + 6 <= limit, (0..<6).allSatisfy({ text[at + $0] == Self.zeroWidthRest[$0] }) {
+                at += 6
+            }
             guard at > first, at < limit, text[at] == UInt8(ascii: ";"), let named = Self.references[name] else {
                 append(text[index], index, 1)
                 return 1

@@ -3,7 +3,8 @@
 import InternetMessage
 import Support
 
-/// Finds runs of base64 in a text and writes them again. Keeps its memory between texts; not thread-safe, one for each level of nesting.
+/// Finds runs of base64 in a text and writes them again. Keeps its memory between texts; not thread-safe, one for each level of
+/// nesting.
 final class EmbeddedBase64 {
     /// A run of base64 in a text, its lines joined.
     private struct Run {
@@ -25,7 +26,8 @@ final class EmbeddedBase64 {
     ///   - mayHold: whether decoded octets are worth a look; asked for every run, and for short ones up to four times.
     ///   - rewrite: the content as it must be, of a run that is there; nil where it stays.
     func edits(
-        in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool, rewrite: ([UInt8], Range<Int>) -> [UInt8]?
+        in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool,
+        rewrite: ([UInt8], Range<Int>) -> [UInt8]?
     ) -> [TextEdit] {
         var found: [TextEdit] = []
         Base64Sextets.values.withUnsafeBufferPointer { values in
@@ -43,7 +45,10 @@ final class EmbeddedBase64 {
                 for offset in 0..<(sextets.count < Base64Sextets.tried ? 4 : 1) {
                     let rest = decode(from: offset)
                     guard mayHold(decoded.contents), let new = rewrite(Array(decoded.contents), run.range) else { continue }
-                    found.append(TextEdit(range: run.range, replacement: written(run, new, text: text, offset: offset, rest: rest), isWeak: true))
+                    found.append(
+                        TextEdit(
+                            range: run.range, replacement: written(run, new, text: text, offset: offset, rest: rest), isWeak: true
+                        ))
                     break
                 }
             }

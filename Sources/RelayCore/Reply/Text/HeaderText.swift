@@ -37,7 +37,8 @@ enum HeaderText {
         return output
     }
 
-    /// Breaks a value before spaces so that lines keep within the recommended length where they can. Nothing is added but line breaks.
+    /// Breaks a value before spaces so that lines keep within the recommended length where they can. Nothing is added but line
+    /// breaks.
     static func fold(_ text: [UInt8], startingAt column: Int) -> [UInt8] {
         var output: [UInt8] = []
         var column = column

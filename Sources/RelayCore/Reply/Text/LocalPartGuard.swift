@@ -1,7 +1,7 @@
 // When a local part that stands alone, without its domain, gives the inbox away.
 
-/// How the bare local part of an inbox is looked for. Letters that can be spoken are a word or a name, and stay: *market*, *berlin*,
-/// *michael*. What has a digit or a separator in it, or cannot be spoken, is distinctive, and is hidden.
+/// How the bare local part of an inbox is looked for. Letters that can be spoken are a word or a name, and stay: *market*,
+/// *berlin*, *michael*. What has a digit or a separator in it, or cannot be spoken, is distinctive, and is hidden.
 package enum LocalPartGuard: Sendable, Hashable {
     /// Not looked for: short, or letters that are a word or a name.
     case none
@@ -31,7 +31,9 @@ package enum LocalPartGuard: Sendable, Hashable {
     /// Consonants in a row from which on nothing can be spoken, letters that are one sound counted once: *Marktstrasse* has five.
     private static let unspeakable = 6
     /// Letters that are one sound in the languages of Europe, longest first.
-    private static let sounds = ["tsch", "tch", "sch", "ch", "ck", "gh", "ng", "ph", "sh", "sp", "st", "th", "ts", "tz"].map { Array($0.utf8) }
+    private static let sounds = ["tsch", "tch", "sch", "ch", "ck", "gh", "ng", "ph", "sh", "sp", "st", "th", "ts", "tz"].map {
+        Array($0.utf8)
+    }
 
     /// Whether letters have a vowel, and never more consonants in a row than words of several languages have.
     private static func isPronounceable(_ letters: [UInt8]) -> Bool {

@@ -36,7 +36,8 @@ struct MentionScanner {
 
     /// - Parameters:
     ///   - text: the whole text; the window's offsets are its own.
-    ///   - range: offsets at which the word that a mention is told by may begin; what is before and behind belongs to other windows,
+    ///   - range: offsets at which the word that a mention is told by may begin; what is before and behind belongs to other
+    ///     windows,
     ///     and is there to be looked at.
     func scan(
         _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
@@ -79,7 +80,9 @@ struct MentionScanner {
 
         /// Whether only line breaks, no plain spaces, are between the units of a range.
         func isUnspaced(_ range: Range<Int>) -> Bool {
-            range.dropFirst().allSatisfy { window.separators[$0] & ~DecodedWindow.unseen == 0 || window.separators[$0] & DecodedWindow.lineBreak != 0 }
+            range.dropFirst().allSatisfy {
+                window.separators[$0] & ~DecodedWindow.unseen == 0 || window.separators[$0] & DecodedWindow.lineBreak != 0
+            }
         }
 
         func isAlphanumeric(_ unit: Int) -> Bool {
@@ -185,7 +188,8 @@ struct MentionScanner {
             if group.backward.isEnd(node), view.localBegins(at: at, isVERP: separator.isVERP) {
                 return at..<end
             }
-            // `E-Mailmargarethe@`, `u003cmargarethe@`: at a domain of the user's own a long local part counts with anything before it.
+            // `E-Mailmargarethe@`, `u003cmargarethe@`: at a domain of the user's own a long local part counts with anything
+            // before it.
             if group.backward.isEnd(node), group.countsGlued, end - at >= LocalPartGuard.minimumLength { glued = at..<end }
         }
         return glued
@@ -216,7 +220,9 @@ struct MentionScanner {
         if kind == .word, !(view.wordBegins(at: range.lowerBound) && view.wordEnds(at: range.upperBound)) { return }
         guard !surroundings.belongElsewhere(range) else { return }
         edits.append(
-            TextEdit(range: view.source(range), replacement: relayLocal, mention: view.source(range), local: Array(view.window.octets[range])))
+            TextEdit(
+                range: view.source(range), replacement: relayLocal, mention: view.source(range),
+                local: Array(view.window.octets[range])))
     }
 
     // MARK: Addresses at a relay domain
@@ -231,7 +237,9 @@ struct MentionScanner {
             for start in starts(view, run) {
                 // Most words before a relay domain are not token: told before any text is made of them.
                 let tail = max(start, dot.map { $0 + 1 } ?? start)..<run.upperBound
-                guard TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.octets[tail])) || isRelayLocal(view, start..<run.upperBound)
+                guard
+                    TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.octets[tail]))
+                        || isRelayLocal(view, start..<run.upperBound)
                 else { continue }
                 let local = String(decoding: view.window.octets[start..<run.upperBound], as: UTF8.self)
                 switch reader.read(local, domain: name) {
@@ -252,13 +260,18 @@ struct MentionScanner {
     }
 
     private func isRelayLocal(_ view: View, _ range: Range<Int>) -> Bool {
-        range.count == relayLocal.count && relayLocal.indices.allSatisfy { view.window.octets[range.lowerBound + $0] == relayLocal[$0] }
+        range.count == relayLocal.count
+            && relayLocal.indices.allSatisfy { view.window.octets[range.lowerBound + $0] == relayLocal[$0] }
     }
 
     /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
-        let joins: (Int) -> Bool = { view.window.separators[$0] & ~DecodedWindow.unseen == 0 || view.window.separators[$0] & DecodedWindow.lineBreak != 0 }
-        guard let found = own.find(around: anchor, in: view.window.octets, joins: joins, isApart: { view.hasGap($0) }) else { return }
+        let joins: (Int) -> Bool = {
+            view.window.separators[$0] & ~DecodedWindow.unseen == 0 || view.window.separators[$0] & DecodedWindow.lineBreak != 0
+        }
+        guard let found = own.find(around: anchor, in: view.window.octets, joins: joins, isApart: { view.hasGap($0) }) else {
+            return
+        }
         let at = view.lens.contains(.percent) ? Array("%40".utf8) : [UInt8(ascii: "@")]
         let replacement =
             found.correspondent.map { written($0.localPart, view) + at + Array($0.domain.utf8) } ?? relayLocal + at + relayDomain
@@ -279,7 +292,8 @@ struct MentionScanner {
         return at < end ? at..<end : nil
     }
 
-    /// Where a token may begin in a run: at its beginning, and behind each mark that is not part of a readable address as programs write it.
+    /// Where a token may begin in a run: at its beginning, and behind each mark that is not part of a readable address as
+    /// programs write it.
     private func starts(_ view: View, _ run: Range<Int>) -> [Int] {
         [run.lowerBound]
             + run.dropFirst().filter {
@@ -321,7 +335,9 @@ private struct Separator {
     private static func comment(endingBefore end: Int, in units: UnsafeBufferPointer<UInt8>) -> Int? {
         guard end > 2, units[end - 1] == UInt8(ascii: ")") else { return nil }
         var start = end - 2
-        while start > 0, end - start < longestComment, units[start] != UInt8(ascii: "("), units[start] != UInt8(ascii: ")") { start -= 1 }
+        while start > 0, end - start < longestComment, units[start] != UInt8(ascii: "("), units[start] != UInt8(ascii: ")") {
+            start -= 1
+        }
         return start > 0 && units[start] == UInt8(ascii: "(") ? start : nil
     }
 
@@ -357,15 +373,20 @@ private struct Separator {
             let opening = Self.opening(units[last])
             for word in Self.words {
                 let start = last - word.count - 1
-                guard start > 0, units[start] == opening, word.indices.allSatisfy({ units[start + 1 + $0] == word[$0] }) else { continue }
+                guard start > 0, units[start] == opening, word.indices.allSatisfy({ units[start + 1 + $0] == word[$0] }) else {
+                    continue
+                }
                 self.init(start)
                 return
             }
             // `anna@(home)example.org` (RFC 5322 section 3.4.1).
-            guard let start = Self.comment(endingBefore: unit, in: units), start > 1, units[start - 1] == UInt8(ascii: "@") else { return nil }
+            guard let start = Self.comment(endingBefore: unit, in: units), start > 1, units[start - 1] == UInt8(ascii: "@") else {
+                return nil
+            }
             self.init(start - 1)
         case UInt8(ascii: "t"):
-            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.separators[unit] != 0, window.separators[last - 1] != 0 else {
+            guard last > 1, units[last - 1] == UInt8(ascii: "a"), window.separators[unit] != 0, window.separators[last - 1] != 0
+            else {
                 return nil
             }
             self.init(last - 1)

@@ -50,12 +50,16 @@ final class OwnTokens {
     ///   - isApart: whether white space is before an octet.
     func find(around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool, isApart: (Int) -> Bool) -> Found? {
         let start = anchor - 1
-        guard start >= text.startIndex, let shape = shapes[text[anchor]], start + shape.length <= text.endIndex else { return nil }
+        guard start >= text.startIndex, let shape = shapes[text[anchor]], start + shape.length <= text.endIndex else {
+            return nil
+        }
         let end = start + shape.length
         // Base32 in lower case: told here, as it is asked for every anchor.
-        for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37) { return nil }
+        for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37)
+        { return nil }
         for index in anchor..<end where !joins(index) { return nil }
-        // The MAC of a stored one cannot be determined without the address: `agaaaaaabaaaa…` within base64 is chance, as a word it is none.
+        // The MAC of a stored one cannot be determined without the address: `agaaaaaabaaaa…` within base64 is chance, as a word
+        // it is none.
         func isWord() -> Bool {
             (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
@@ -67,7 +71,9 @@ final class OwnTokens {
         // Behind the address that it holds stands a dot.
         guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else { return nil }
         var from = start
-        while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from), Self.isDotAtom(text[from - 1]) { from -= 1 }
+        while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from), Self.isDotAtom(text[from - 1]) {
+            from -= 1
+        }
         return found(from, end, text) {
             // Longest first; the code says which it is.
             for from in from..<max(from, start - 3) {
@@ -99,7 +105,9 @@ final class OwnTokens {
     private func read(_ range: Range<Int>, _ text: UnsafeBufferPointer<UInt8>) -> Reading? {
         readings += 1
         guard readings <= maximumReadings else { return Reading(length: range.count, correspondent: nil) }
-        guard let token = names.ownToken(String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self)) else { return nil }
+        guard let token = names.ownToken(String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self)) else {
+            return nil
+        }
         return Reading(length: range.count, correspondent: names.correspondent(of: token))
     }
 
@@ -116,7 +124,8 @@ final class OwnTokens {
         let text = bytes.map(\.asciiLowercased)
         return text.withUnsafeBufferPointer { text in
             text.indices.contains { index in
-                anchors.contains { text[index...].starts(with: $0) } && find(around: index, in: text, joins: { _ in true }, isApart: { _ in false }) != nil
+                anchors.contains { text[index...].starts(with: $0) }
+                    && find(around: index, in: text, joins: { _ in true }, isApart: { _ in false }) != nil
             }
         }
     }

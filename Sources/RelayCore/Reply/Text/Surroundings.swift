@@ -52,7 +52,8 @@ struct Surroundings {
         if end > range.upperBound, let domain = separator(at: end), isDomain(from: domain) { return true }
         var start = range.lowerBound
         while start > 0, range.lowerBound - start < Self.maximumAddress, !isBreak(start), isLocal(units[start - 1]) { start -= 1 }
-        return start > 1 && !isBreak(start) && units[start - 1] == UInt8(ascii: "@") && !isBreak(start - 1) && isLocal(units[start - 2])
+        return start > 1 && !isBreak(start) && units[start - 1] == UInt8(ascii: "@") && !isBreak(start - 1)
+            && isLocal(units[start - 2])
     }
 
     private static let separators = [
@@ -88,7 +89,10 @@ struct Surroundings {
 
     /// Top-level domains of which one is meant, and not the end of a file name or of a sentence; besides all of two letters.
     private static let topLevels: Set<[UInt8]> = Set(
-        ["com", "org", "net", "info", "biz", "name", "dev", "app", "online", "shop", "blog", "site", "page", "email", "example", "test"].map {
+        [
+            "com", "org", "net", "info", "biz", "name", "dev", "app", "online", "shop", "blog", "site", "page", "email",
+            "example", "test",
+        ].map {
             Array($0.utf8)
         })
 
@@ -134,7 +138,9 @@ struct Surroundings {
         host = nil
         path = start
         // `www.example.com/…`, `example.com/…`: a host name before the first slash.
-        guard let slash = units[start..<unit].firstIndex(of: UInt8(ascii: "/")), slash > start, units[slash - 1] != UInt8(ascii: ":") else { return }
+        guard let slash = units[start..<unit].firstIndex(of: UInt8(ascii: "/")), slash > start,
+            units[slash - 1] != UInt8(ascii: ":")
+        else { return }
         var first = slash
         while first > start, isHost(units[first - 1]) { first -= 1 }
         if isTopLevel(before: slash, from: first) { enter(first..<slash, path: slash) }

@@ -2,7 +2,8 @@
 
 import InternetMessage
 
-/// Rewrites texts of one reply: each address of the user becomes the relay address, each reverse address the correspondent it stands for.
+/// Rewrites texts of one reply: each address of the user becomes the relay address, each reverse address the correspondent it
+/// stands for.
 package struct TextRewriter {
     let names: ReplyNames
     let index: NameIndex
@@ -39,7 +40,9 @@ package struct TextRewriter {
 
     /// - Parameter utf8: text in UTF-8 or another superset of ASCII.
     /// - Returns: the new text; nil where nothing changes.
-    package func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [UInt8]? { rewrite(utf8, syntax: syntax, place: .typed) }
+    package func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [UInt8]? {
+        rewrite(utf8, syntax: syntax, place: .typed)
+    }
 
     func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain, place: TextPlace) -> [UInt8]? {
         let edits = edits(utf8, syntax: syntax, place: place)
@@ -48,7 +51,8 @@ package struct TextRewriter {
 
     /// Whether a mention is in a text that stays, as the team wrote it.
     func keepsMention(_ utf8: [UInt8], syntax: TextSyntax, place: TextPlace) -> Bool {
-        place != .typed && !edits(utf8, syntax: syntax, place: .typed).isEmpty && edits(utf8, syntax: syntax, place: place).isEmpty
+        place != .typed && !edits(utf8, syntax: syntax, place: .typed).isEmpty
+            && edits(utf8, syntax: syntax, place: place).isEmpty
     }
 
     /// What is to be replaced in a text, in order and without overlaps.
@@ -101,7 +105,8 @@ package struct TextRewriter {
     /// Runs of base64 in a text whose content must be rewritten. They give way to edits of the text unchanged.
     private func base64Edits(_ text: [UInt8], _ places: InnerPlaces, depth: Int) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
-            scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) { content, range in
+            scratch.base64[depth].edits(in: text, mayHold: { index.pairs.mayBegin(in: $0, row: Self.base64Row) }) {
+                content, range in
                 let edits = edits(content, syntax: .plain, place: places.place(at: range.lowerBound), depth: depth + 1)
                 return edits.isEmpty ? nil : edits.applied(to: content)
             }
@@ -150,7 +155,9 @@ package struct TextRewriter {
             if last != 0, index.pairs.contains(last, lower) { return false }
             last = lower
             // So long a word may be base64.
-            run = octet.isASCIILetter || octet.isASCIIDigit || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F ? run + 1 : 0
+            run =
+                octet.isASCIILetter || octet.isASCIIDigit || octet == 0x2B || octet == 0x2F || octet == 0x2D || octet == 0x5F
+                ? run + 1 : 0
             if run == 12 { return false }
         }
         return !isEncoded
@@ -184,10 +191,12 @@ package struct TextRewriter {
 
     /// Looks for mentions whose words begin in a range of a text.
     private func scan(
-        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass, syntax: TextSyntax, into edits: inout [TextEdit]
+        _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass, syntax: TextSyntax,
+        into edits: inout [TextEdit]
     ) {
         let window = scratch.window(
-            foldsUnicode: needsUnicodeFolding, capacity: min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
+            foldsUnicode: needsUnicodeFolding,
+            capacity: min(text.count, range.count + 2 * Self.overlap, Self.window + 2 * Self.overlap))
         var from = range.lowerBound
         while from < range.upperBound {
             let limit = min(range.upperBound, from + Self.window)
@@ -238,7 +247,9 @@ package struct TextRewriter {
             if place == .whole, keepsMention(Array(field.decodedValue.utf8), syntax: .plain, place: place) { return Array(raw) }
             let rewritten = rewrite(Array(raw), place: place) ?? Array(raw)
             // A name of which one half is in an encoded word shows only when all is decoded.
-            if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8), place: place) == nil { return rewritten }
+            if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8), place: place) == nil {
+                return rewritten
+            }
         }
         let text =
             unfolded.isValidUTF8

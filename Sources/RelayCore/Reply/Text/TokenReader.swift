@@ -17,7 +17,8 @@ final class TokenReader {
 
     private let names: ReplyNames
     private var known: [String: Meaning] = [:]
-    /// Different tokens read in one message. Real mail quotes a handful; beyond this every local part at a relay domain is hidden unread.
+    /// Different tokens read in one message. Real mail quotes a handful; beyond this every local part at a relay domain is hidden
+    /// unread.
     private static let maximumReadings = 5_000
 
     init(names: ReplyNames) { self.names = names }

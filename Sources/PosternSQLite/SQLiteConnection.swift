@@ -5,18 +5,22 @@ import GRDBSQLite
 import PosternStore
 
 /// Statements are prepared once per connection and text, by GRDB; they are bound and read here, by SQLite's own functions, as
-/// that is what the path of mail does most. SQLite knows `?1` as it is.
+/// that is what the path of mail does most. SQLite knows `?` as it is.
 struct SQLiteConnection: DatabaseConnection {
     let database: GRDB.Database
 
     func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
         var result: [SQLRow] = []
+        var columns: SQLColumns?
         try step(sql, arguments) { statement in
-            let columns = sqlite3_column_count(statement)
+            let count = sqlite3_column_count(statement)
+            let names =
+                columns ?? SQLColumns((0..<count).map { sqlite3_column_name(statement, $0).map { String(cString: $0) } ?? "" })
+            columns = names
             var values: [SQLValue] = []
-            values.reserveCapacity(Int(columns))
-            for column in 0..<columns { values.append(Self.value(statement, column)) }
-            result.append(SQLRow(values))
+            values.reserveCapacity(Int(count))
+            for column in 0..<count { values.append(Self.value(statement, column)) }
+            result.append(SQLRow(names, values))
         }
         return result
     }

@@ -16,7 +16,7 @@ package enum PageLifetime {
 }
 
 /// What a link of the page does.
-package enum PageLinkPurpose: String, Sendable {
+package enum PageLinkPurpose: String, SQLCodable, Sendable {
     case signIn = "sign-in"
     case deletion
 }

@@ -3,7 +3,7 @@
 import InternetMessage
 
 /// A signed event's type (DESIGN.md section 5). The raw values are in databases and in what endpoints get.
-package enum EventType: String, Sendable, Hashable, CaseIterable {
+package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// Mail to the relay address reaches no one from now on.
     case emailDisabled = "email-disabled"
     /// It reaches the user again.
@@ -21,7 +21,7 @@ package struct OutboxEvent: Sendable, Hashable {
     /// When a new event is due: no clock is asked, as the one that delivers has another.
     static let atOnce: Int64 = 0
 
-    package enum State: String, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
+    package enum State: String, SQLCodable, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
 
     /// The place in the outbox: events of one account to one endpoint go in this order.
     package let number: Int64

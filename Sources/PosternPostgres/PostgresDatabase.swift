@@ -252,10 +252,9 @@ package final class PostgresDatabase: Database {
             do {
                 try link.script(
                     "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3")
-                let row = try link.rows(
-                    "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' postern ' || ?1, 0))", [.text(name)]
-                ).first
-                guard try row?.bool(0) == true else {
+                let isTaken: Bool? = try link.value(
+                    "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' postern ' || \(name), 0))")
+                guard isTaken == true else {
                     link.close()
                     return nil
                 }

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// The connection is in libpq's pipeline mode: BEGIN waits for the first statement and goes out with it, as does a preparation,
 /// and an end that no one has to wait for is answered while others work. Each statement is one round trip.
-final class PostgresLink: @unchecked Sendable {
+final class PostgresLink: SQLQuerying, @unchecked Sendable {
     private let connection: OpaquePointer
     /// Prepared statements by their text and the types of their arguments.
     private var prepared: [Prepared: Statement] = [:]

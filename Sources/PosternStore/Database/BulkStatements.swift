@@ -102,15 +102,13 @@ extension DatabaseConnection {
 
     /// Which of these marks are of names that ended once.
     func retired(_ marks: [[UInt8]]) throws -> Set<[UInt8]> {
-        Set(
-            try rows(for: marks.map { .blob($0) }) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.blob(0) }
-        )
+        Set(try rows(for: marks) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.only() })
     }
 
     /// Writes lines of the audit.
     func audit(_ change: Change, _ lines: [(action: String, subject: String, detail: String)]) throws {
         try insert(
-            lines.map { [.integer(change.now), .text(change.actor), .text($0.action), .text($0.subject), .text($0.detail)] },
-            into: "audit", "at, actor, action, subject, detail")
+            lines.map { [change.now, change.actor, $0.action, $0.subject, $0.detail] },
+            into: "audit (at, actor, action, subject, detail)")
     }
 }

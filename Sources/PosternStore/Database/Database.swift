@@ -99,12 +99,12 @@ package protocol DatabaseLock: Sendable {
 extension Database {
     /// The store's clock, one for all hosts: milliseconds since 1970.
     package func clock() throws -> Int64 {
-        try rows(dialect.translate("SELECT {clock}"), []).first?.integer(0) ?? 0
+        try value("SELECT \(raw: dialect.translate("{clock}")) AS now") ?? 0
     }
 
     package var first: any Database { self }
 
-    package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(sql, arguments) } }
+    package func rows(_ text: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(text, arguments) } }
 
     package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }
 

@@ -34,6 +34,12 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
 
     package init(stringInterpolation parts: StringInterpolation) { self.init(parts.text, parts.arguments) }
 
+    /// All of these conditions: `AND` between them, and what always holds where there are none.
+    package static func all(_ conditions: [SQL]) -> SQL {
+        guard let first = conditions.first else { return "1 = 1" }
+        return conditions.dropFirst().reduce(first) { "\($0) AND \($1)" }
+    }
+
     /// Gathers text and arguments.
     package struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var text = ""
@@ -79,10 +85,18 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
         /// The same of values of several types.
         package mutating func appendInterpolation(list: [any SQLBindable]) { append(list: list.lazy.map(\.sqlValue)) }
 
+        /// Binds values with commas between them, as behind `SELECT`.
+        package mutating func appendInterpolation(each values: [any SQLBindable]) { append(values.lazy.map(\.sqlValue)) }
+
         private mutating func append(list: some Collection<SQLValue>) {
-            text += list.isEmpty ? "(" : "(?" + String(repeating: ", ?", count: list.count - 1)
+            text += "("
+            append(list)
             text += ")"
-            arguments += list
+        }
+
+        private mutating func append(_ values: some Collection<SQLValue>) {
+            if !values.isEmpty { text += "?" + String(repeating: ", ?", count: values.count - 1) }
+            arguments += values
         }
     }
 }

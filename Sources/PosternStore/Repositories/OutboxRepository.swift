@@ -82,9 +82,11 @@ package struct OutboxRepository: Sendable {
     /// - Parameter isCounted: without it, `pending` and `parked` are 0: counting takes long where many wait.
     package func waitingEndpoints(isCounted: Bool = true) throws -> [EventEndpoint] {
         try database.rows(
-            (isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
-                + " WHERE e.removed_at IS NULL AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id",
-            []
+            """
+            \(isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
+            WHERE e.removed_at IS NULL
+                AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id
+            """
         ).map(EventEndpoint.init(row:))
     }
 

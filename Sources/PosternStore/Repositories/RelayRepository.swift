@@ -65,7 +65,7 @@ package struct RelayRepository: Sendable {
         _ connection: (any DatabaseConnection)?, account: Int64, noted: Bool, losesApps: Bool
     ) throws -> Bool {
         guard noted, losesApps, let connection else { return noted }
-        return try !connection.rows("SELECT 1 WHERE \(GrantRepository.isLive("?1"))", [.integer(account)]).isEmpty
+        return try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))") != nil
     }
 
     private static let lookup = relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2"

@@ -28,7 +28,7 @@ import Testing
     }
 
     private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
-        try test.database.rows(sql, []).first?.optionalInteger(0)
+        try test.database.value(SQL(sql, []))
     }
 
     /// The consent is gone for mail, teams and users.
@@ -57,9 +57,9 @@ import Testing
             #expect(try test.store.apps.apps(team: "juice").isEmpty)
             // Neither under its name nor under the one that it has meanwhile.
             #expect(try !test.store.apps.isClient("com.juice"))
-            for row in try test.database.rows("SELECT client_id FROM apps", []) {
-                #expect(try !test.store.apps.isClient(row.text(0)))
-                #expect(try test.store.clients.client(row.text(0)) == nil)
+            for client in try test.database.values("SELECT client_id FROM apps", String.self) {
+                #expect(try !test.store.apps.isClient(client))
+                #expect(try test.store.clients.client(client) == nil)
             }
             steps += 1
         } while try test.store.removals.step(now: Self.later.now)
@@ -133,8 +133,7 @@ import Testing
         let app = try #require(try Self.number(test, "SELECT id FROM apps WHERE client_id = 'com.juice.web'"))
         try test.database.write(.durable) { connection in
             for slice in 0..<Int64(2 * RemovalRepository.rows) {
-                try connection.run(
-                    "INSERT INTO app_signups (app_id, slice, count) VALUES (?1, ?2, 1)", [.integer(app), .integer(slice)])
+                try connection.run("INSERT INTO app_signups (app_id, slice, count) VALUES (\(app), \(slice), 1)")
             }
         }
         try test.store.apps.remove(team: "juice", clientID: "com.juice.web", Self.later)

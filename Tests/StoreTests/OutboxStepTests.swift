@@ -10,7 +10,7 @@ import Testing
     static func post(_ test: TestStore, accounts: some Sequence<Int>) throws {
         let list = accounts.map { $0 }
         let endpoint = try #require(try test.store.endpoints.endpoints().first).number
-        let before = try test.database.rows("SELECT COALESCE(MAX(id), 0) FROM outbox", []).first?.integer(0) ?? 0
+        let before = try test.database.value("SELECT COALESCE(MAX(id), 0) FROM outbox", Int64.self) ?? 0
         try test.database.write(.durable) { connection in
             for (place, account) in list.enumerated() {
                 try connection.run(

@@ -67,8 +67,8 @@ import Testing
         let row = try Self.row(
             engine,
             """
-            SELECT t.n, t.flag, t.word, t.octets, t.nothing FROM (SELECT \(Int64(7)) AS n, \(true) AS flag,
-                CAST(\("red") AS TEXT) AS word, \([UInt8]([1, 0, 255])) AS octets, CAST(NULL AS BIGINT) AS nothing) t
+            SELECT t.n, t.flag, t.word, t.octets, t.absent FROM (SELECT \(Int64(7)) AS n, \(true) AS flag,
+                CAST(\("red") AS TEXT) AS word, \([UInt8]([1, 0, 255])) AS octets, CAST(NULL AS BIGINT) AS absent) t
             """)
         #expect(try row["n"] == Int64(7))
         #expect(try row["n"] == 7)
@@ -77,12 +77,12 @@ import Testing
         #expect(try row["word"] == Colour.red)
         #expect(try row["word"] == Colour?.some(.red))
         #expect(try row["octets"] == [UInt8]([1, 0, 255]))
-        #expect(try row["nothing"] == Int64?.none)
+        #expect(try row["absent"] == Int64?.none)
         #expect(try row["n"] == Int64?.some(7))
     }
 
     @Test(arguments: Engine.all) func aWrongNameOrTypeIsAnErrorThatNamesTheColumnAlone(_ engine: Engine) throws {
-        let row = try Self.row(engine, "SELECT CAST(\("secret") AS TEXT) AS word, CAST(NULL AS BIGINT) AS nothing")
+        let row = try Self.row(engine, "SELECT CAST(\("secret") AS TEXT) AS word, CAST(NULL AS BIGINT) AS absent")
         func failure<Value: SQLReadable>(_ name: String, _ type: Value.Type) -> String? {
             do {
                 let _: Value = try row[name]
@@ -94,8 +94,8 @@ import Testing
             #expect(message?.contains("column word of a result is not of type") == true)
             #expect(message?.contains("secret") == false)
         }
-        #expect(failure("nothing", Int64.self) != nil)
-        #expect(failure("nothing", Int64?.self) == nil)
+        #expect(failure("absent", Int64.self) != nil)
+        #expect(failure("absent", Int64?.self) == nil)
     }
 
     @Test(arguments: Engine.all) func aNameThatTwoColumnsHaveIsAnError(_ engine: Engine) throws {

@@ -37,7 +37,7 @@ import Testing
     }
 
     private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
-        try test.database.rows(sql, []).first?.optionalInteger(0)
+        try test.database.value(SQL(sql, []))
     }
 
     /// Everything has followed: who, with which address, and whether mail is wanted.

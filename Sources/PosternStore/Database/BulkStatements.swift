@@ -16,12 +16,6 @@ enum BulkStatements {
         }
         return ranges
     }
-
-    /// `VALUES (?, ?), (?, ?)…` for rows of so many columns.
-    static func values(_ rows: ArraySlice<[SQLValue]>) -> SQL {
-        let places = "(" + repeatElement("?", count: rows.first?.count ?? 0).joined(separator: ", ") + ")"
-        return SQL("VALUES " + repeatElement(places, count: rows.count).joined(separator: ", "), rows.flatMap { $0 })
-    }
 }
 
 extension SQLQuerying {
@@ -43,7 +37,7 @@ extension DatabaseConnection {
         let rows = rows.map { $0.map(\.sqlValue) }
         var returned: [SQLRow] = []
         for range in BulkStatements.ranges(rows.count) {
-            let sql: SQL = "INSERT INTO \(raw: table) \(BulkStatements.values(rows[range])) \(ending)"
+            let sql: SQL = "INSERT INTO \(raw: table) VALUES \(rows: rows[range]) \(ending)"
             if ending.text.contains("RETURNING") { returned += try self.rows(sql) } else { try run(sql) }
         }
         return returned
@@ -56,7 +50,7 @@ extension DatabaseConnection {
         for range in BulkStatements.ranges(rows.count) {
             try run(
                 """
-                UPDATE \(raw: table) SET \(assignments) FROM (\(BulkStatements.values(rows[range]))) AS v
+                UPDATE \(raw: table) SET \(assignments) FROM (VALUES \(rows: rows[range])) AS v
                 WHERE \(raw: table).\(raw: key) = v.column1
                 """)
         }

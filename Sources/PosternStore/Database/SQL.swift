@@ -88,6 +88,13 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
         /// Binds values with commas between them, as behind `SELECT`.
         package mutating func appendInterpolation(each values: [any SQLBindable]) { append(values.lazy.map(\.sqlValue)) }
 
+        /// Binds rows of equal length, as behind `VALUES`: `(?, ?), (?, ?)`.
+        package mutating func appendInterpolation(rows: some Collection<[SQLValue]>) {
+            let places = "(?" + String(repeating: ", ?", count: max(1, rows.first?.count ?? 1) - 1) + ")"
+            text += repeatElement(places, count: rows.count).joined(separator: ", ")
+            for row in rows { arguments += row }
+        }
+
         private mutating func append(list: some Collection<SQLValue>) {
             text += "("
             append(list)

@@ -33,7 +33,8 @@ package final class SQLColumns: Sendable {
 /// One result row.
 package struct SQLRow: Sendable {
     private let columns: SQLColumns
-    private let values: [SQLValue]
+    /// All columns in the order of the result, for whoever passes rows on as they are.
+    package let values: [SQLValue]
 
     /// As many values as columns.
     package init(_ columns: SQLColumns, _ values: [SQLValue]) {

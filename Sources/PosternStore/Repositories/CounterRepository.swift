@@ -248,8 +248,7 @@ extension DatabaseConnection {
         try run(
             """
             INSERT INTO daily_counters (account_id, day, kind, count)
-            SELECT id, \(counter.day), \(counter.kind.rawValue), \(counter.count) FROM accounts
-            WHERE id = \(counter.accountNumber)
+            SELECT id, \(counter.day), \(counter.kind), \(counter.count) FROM accounts WHERE id = \(counter.accountNumber)
             ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
             """)
     }

@@ -250,8 +250,7 @@ package final class PostgresDatabase: Database {
         try storeErrors {
             let link = try connect()
             do {
-                try link.script(
-                    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3")
+                try link.script("SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3")
                 let isTaken: Bool? = try link.value(
                     "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' postern ' || \(name), 0))")
                 guard isTaken == true else {

@@ -113,8 +113,7 @@ package struct ImportRepository: Sendable {
             connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified, isReplyOnly: inbox.isReplyOnly, change)
         counts.inboxes += 1
         guard inbox.isDefault else { return }
-        let current = try connection.row(
-            "SELECT id, verified_at FROM inboxes WHERE user_id = \(user) AND is_default = 1")
+        let current = try connection.row("SELECT id, verified_at FROM inboxes WHERE user_id = \(user) AND is_default = 1")
         // Mail goes to verified inboxes: an unverified one does not push one aside.
         guard let current, try current["id"] != added else { return }
         let verifiedAt: Int64? = try current["verified_at"]
@@ -138,8 +137,7 @@ package struct ImportRepository: Sendable {
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, team: Team, user: Int64, _ change: Change,
         _ counts: inout ImportCounts
     ) throws -> Int64 {
-        let found = try connection.row(
-            "SELECT id, sub FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)")
+        let found = try connection.row("SELECT id, sub FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)")
         if let found {
             if let sub = row.sub, try found["sub"] != sub {
                 throw StoreRefusal(.exists, "the user has an account with team \(team.id) under another sub")

@@ -76,9 +76,7 @@ package struct APIKeyRepository: Sendable {
             let key = try key(connection, id)
             guard key.revokedAt == nil else { return key }
             try connection.run(
-                """
-                UPDATE api_keys SET revoked_at = \(change.now), revision = \(try nextRevision(connection)) WHERE handle = \(id)
-                """)
+                "UPDATE api_keys SET revoked_at = \(change.now), revision = \(try nextRevision(connection)) WHERE handle = \(id)")
             try connection.audit(change, "key.revoke", "key:\(id)")
             return try self.key(connection, id)
         }

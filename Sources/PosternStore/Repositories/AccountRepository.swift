@@ -59,9 +59,7 @@ package struct AccountRepository: Sendable {
     func deleteAll(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, now: Int64) throws {
         var rows = RemovalRepository.rows
         let found = try connection.rows(
-            """
-            SELECT a.id, t.removed_at FROM accounts a JOIN teams t ON t.id = a.team_id WHERE a.user_id = \(user) ORDER BY a.id
-            """)
+            "SELECT a.id, t.removed_at FROM accounts a JOIN teams t ON t.id = a.team_id WHERE a.user_id = \(user) ORDER BY a.id")
         for row in found {
             let account: Int64 = try row["id"]
             let teamRemovedAt: Int64? = try row["removed_at"]
@@ -83,8 +81,7 @@ package struct AccountRepository: Sendable {
             try connection.run("DELETE FROM \(raw: table) WHERE account_id = \(account)")
         }
         try connection.run("DELETE FROM account_transfers WHERE old_account = \(account) OR new_account = \(account)")
-        try connection.run(
-            "UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE account_id = \(account)")
+        try connection.run("UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE account_id = \(account)")
         let name = "removed account \(account)"
         let team = try connection.inserted(
             "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id")
@@ -105,12 +102,10 @@ package struct AccountRepository: Sendable {
             UNION ALL SELECT local_part || '@' || domain FROM relay_addresses WHERE account_id = \(account)
             """)
         for name in names {
-            try connection.run(
-                "INSERT INTO retired_names (mark) VALUES (\(marks.retired(name))) ON CONFLICT (mark) DO NOTHING")
+            try connection.run("INSERT INTO retired_names (mark) VALUES (\(marks.retired(name))) ON CONFLICT (mark) DO NOTHING")
         }
         // Events that are still under way keep their address until they have arrived.
-        try connection.run(
-            "UPDATE outbox SET email = NULL WHERE account_id = \(account) AND state <> 'pending'")
+        try connection.run("UPDATE outbox SET email = NULL WHERE account_id = \(account) AND state <> 'pending'")
     }
 
     /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.
@@ -148,8 +143,7 @@ package struct AccountRepository: Sendable {
         try events.write(at: change.now) { connection, tracker in
             let account = try connection.account(number)
             let user = try connection.userNumber(id)
-            let external = try connection.row(
-                "SELECT issuer FROM external_identities WHERE account_id = \(number)")
+            let external = try connection.row("SELECT issuer FROM external_identities WHERE account_id = \(number)")
             guard external != nil else {
                 throw StoreRefusal(.unmet, "account \(number) does not belong to an external issuer: its user cannot change")
             }

@@ -226,8 +226,7 @@ package struct AddressRepository: Sendable {
 
     func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws -> RelayAddress {
         let address = address.folded
-        let row = try connection.row(
-            "\(Self.select) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)")
+        let row = try connection.row("\(Self.select) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)")
         guard let row else {
             // What is at another domain may be an inbox that was typed by mistake: it is not repeated.
             let isOurs = relayDomains.contains { $0.text == address.domain }

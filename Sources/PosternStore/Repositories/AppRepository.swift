@@ -194,9 +194,7 @@ extension DatabaseConnection {
         try run("DELETE FROM app_transfers WHERE group_id = \(group) AND state = 'started'")
         try run("UPDATE app_transfers SET state = 'finished' WHERE group_id = \(group) AND state = 'moving'")
         try run(
-            """
-            UPDATE app_groups SET team_id = \(removed), primary_client_id = \(name), removed_from = \(team) WHERE id = \(group)
-            """)
+            "UPDATE app_groups SET team_id = \(removed), primary_client_id = \(name), removed_from = \(team) WHERE id = \(group)")
         return removed
     }
 

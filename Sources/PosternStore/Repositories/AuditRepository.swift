@@ -7,9 +7,7 @@ package struct AuditRepository: Sendable {
     /// The newest entries first, at most `limit`.
     package func entries(limit: Int = 100) throws -> [AuditEntry] {
         try database.read { connection in
-            try connection.rows(
-                "SELECT id, at, actor, action, subject, detail FROM audit ORDER BY id DESC LIMIT \(limit)"
-            ).map {
+            try connection.rows("SELECT id, at, actor, action, subject, detail FROM audit ORDER BY id DESC LIMIT \(limit)").map {
                 try AuditEntry(
                     number: $0["id"], at: $0["at"], actor: $0["actor"], action: $0["action"], subject: $0["subject"],
                     detail: $0["detail"])

@@ -69,8 +69,7 @@ package struct CheckRepository: Sendable {
                     SET passed_at = excluded.passed_at, failed_at = excluded.failed_at
                 """)
             if outcome == .passed, let grant = decision.record.grantNumber {
-                try connection.run(
-                    "UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'")
+                try connection.run("UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'")
             }
             return try connection.decision(id, team: team) ?? decision
         }

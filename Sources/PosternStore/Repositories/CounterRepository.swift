@@ -100,9 +100,7 @@ package struct CounterRepository: Sendable {
     package func counters(account: Int64, since day: Int64) throws -> [DailyCounter] {
         try database.read { connection in
             try connection.rows(
-                """
-                SELECT day, kind, count FROM daily_counters WHERE account_id = \(account) AND day >= \(day) ORDER BY day, kind
-                """
+                "SELECT day, kind, count FROM daily_counters WHERE account_id = \(account) AND day >= \(day) ORDER BY day, kind"
             ).map { try DailyCounter(accountNumber: account, day: $0["day"], kind: $0["kind"], count: $0["count"]) }
         }
     }
@@ -168,9 +166,7 @@ package struct CounterRepository: Sendable {
             }) {
                 if let old {
                     try connection.run(
-                        """
-                        DELETE FROM once_marks WHERE account_id = \(mark.account) AND purpose = \(old) AND mark = \(mark.mark)
-                        """)
+                        "DELETE FROM once_marks WHERE account_id = \(mark.account) AND purpose = \(old) AND mark = \(mark.mark)")
                 }
                 try connection.run(
                     """

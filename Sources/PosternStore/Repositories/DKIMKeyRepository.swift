@@ -137,8 +137,7 @@ package struct DKIMKeyRepository: Sendable {
     /// The private part of a key. Throws `StoreRefusal` (`unmet`) for a retired one.
     package func privateKey(_ key: DKIMKey) throws -> DKIMPrivateKey {
         try database.read { connection in
-            let row = try connection.row(
-                "SELECT private_key, private_sealed FROM dkim_keys WHERE id = \(key.number)")
+            let row = try connection.row("SELECT private_key, private_sealed FROM dkim_keys WHERE id = \(key.number)")
             guard let row, let sealed = try SealedValue(row: row, "private") else {
                 throw StoreRefusal(.unmet, "\(key.selector) is retired, and its key is deleted")
             }

@@ -169,13 +169,9 @@ extension DatabaseConnection {
             VALUES (\(decisionWrite.team), \(binding.mark), \(grant), \(binding.decisionID), \(decisionWrite.now))
             ON CONFLICT (team_id, app_account) DO NOTHING
             """)
-        try run(
-            "UPDATE decisions SET grant_id = \(grant) WHERE decision_id = \(binding.decisionID) AND grant_id IS NULL")
-        try run(
-            "UPDATE checks SET grant_id = \(grant) WHERE decision_id = \(binding.decisionID) AND grant_id IS NULL")
-        if try row(
-            "SELECT 1 FROM checks WHERE decision_id = \(binding.decisionID) AND passed_at IS NOT NULL LIMIT 1") != nil
-        {
+        try run("UPDATE decisions SET grant_id = \(grant) WHERE decision_id = \(binding.decisionID) AND grant_id IS NULL")
+        try run("UPDATE checks SET grant_id = \(grant) WHERE decision_id = \(binding.decisionID) AND grant_id IS NULL")
+        if try row("SELECT 1 FROM checks WHERE decision_id = \(binding.decisionID) AND passed_at IS NOT NULL LIMIT 1") != nil {
             try run("UPDATE grants SET signup_check = 'passed' WHERE id = \(grant)")
         }
     }
@@ -200,8 +196,7 @@ extension DatabaseConnection {
 
     func noteSeen(_ grants: [Int64: Int64]) throws {
         for (grant, time) in grants {
-            try run(
-                "UPDATE grants SET last_seen_at = \(time) WHERE id = \(grant) AND COALESCE(last_seen_at, 0) < \(time)")
+            try run("UPDATE grants SET last_seen_at = \(time) WHERE id = \(grant) AND COALESCE(last_seen_at, 0) < \(time)")
         }
     }
 }

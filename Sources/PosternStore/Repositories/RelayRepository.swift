@@ -71,8 +71,14 @@ package struct RelayRepository: Sendable {
     private static let lookup = relayAddress + "WHERE r.local_part = ?1 AND r.domain = ?2"
     private static let successors =
         relayAddress + """
-            WHERE r.is_current = 1 AND r.account_id IN (SELECT new_account FROM account_transfers WHERE old_account = ?1 AND ends_at > ?2)
+            WHERE r.is_current = 1 AND r.account_id IN (SELECT m.new_account FROM \(moves) WHERE m.old_account = ?1 AND m.ends_at > ?2)
             """
+
+    /// Where accounts moved with apps that are still there.
+    private static let moves = """
+        account_transfers m JOIN app_transfers x ON x.id = m.transfer_id
+            JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
+        """
 
     /// With ten million addresses every index and every row is on its own page, so as few as possible are looked at: the
     /// account's current address only where this is an earlier one (no row has a NULL account).
@@ -83,7 +89,7 @@ package struct RelayRepository: Sendable {
             CASE WHEN r.is_current = 1 THEN r.domain ELSE c.domain END,
             a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
             s.kind, s.value, s.envelope_domain, s.created_at,
-            CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > ?3) THEN 1 ELSE 0 END,
+            CASE WHEN EXISTS (SELECT 1 FROM \(moves) WHERE m.old_account = a.id AND m.ends_at > ?3) THEN 1 ELSE 0 END,
             (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = ?4 AND n.kind = 1),
             t.loses_apps
         FROM relay_addresses r

@@ -71,8 +71,11 @@ package struct OutboxRepository: Sendable {
     /// How many events wait, and since when the oldest of them does, of at most `limit`.
     package func backlog(limit: Int = counted) throws -> Backlog {
         let row = try database.rows(
-            "SELECT COUNT(*), MIN(created_at) FROM (SELECT created_at FROM outbox WHERE state = 'pending' LIMIT ?1) w",
-            [.integer(Int64(limit))]
+            """
+            SELECT COUNT(*), MIN(created_at) FROM (
+                SELECT o.created_at FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
+                WHERE o.state = 'pending' LIMIT ?1) w
+            """, [.integer(Int64(limit))]
         ).first
         let events = Int(try row?.integer(0) ?? 0)
         return Backlog(events: events, oldest: try row?.optionalInteger(1), isWhole: events < limit)
@@ -263,7 +266,7 @@ package struct OutboxRepository: Sendable {
                 """, [.integer(now), .integer(now + endpoint), .integer(now + event)])
         }
         return try inSteps(.relaxed) { _ in
-            ("o.state = 'pending' AND o.next_attempt_at > ?3", [.integer(now + event)])
+            ("o.state = 'pending' AND o.next_attempt_at > ?4", [.integer(now + event)])
         } change: { connection, events in
             try connection.run([.integer(now), .integer(now + event)], for: events) {
                 "UPDATE outbox SET next_attempt_at = ?1 WHERE id IN \($0) AND state = 'pending' AND next_attempt_at > ?2"
@@ -274,7 +277,7 @@ package struct OutboxRepository: Sendable {
     /// Parks what waited for three days; how many.
     package func parkExpired(now: Int64) throws -> Int {
         try inSteps(.relaxed) { _ in
-            ("o.state = 'pending' AND o.park_at <= ?3", [.integer(now)])
+            ("o.state = 'pending' AND o.park_at <= ?4", [.integer(now)])
         } change: { connection, events in
             try connection.run([.integer(now)], for: events) {
                 "UPDATE outbox SET state = 'parked', ended_at = ?1, \(Self.forgetting) WHERE id IN \($0) AND state = 'pending' AND park_at <= ?1"
@@ -285,26 +288,28 @@ package struct OutboxRepository: Sendable {
     /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
     package static let step = 1_000
 
-    /// Changes many events, some at a time. The search runs before each transaction, so that it does not block other writers.
+    /// Changes many events, some at a time, of those that there are at the beginning. The search runs before each transaction, so that
+    /// it does not block other writers.
     /// - Parameters:
-    ///   - condition: which ones, of `outbox o` with its endpoint `e`; its parameters begin at `?3`.
+    ///   - condition: which ones, of `outbox o` with its endpoint `e`; its parameters begin at `?4`. Asked for once.
     ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.
     /// - Returns: how many were changed.
     private func inSteps(
         _ durability: Durability, _ condition: (any DatabaseConnection) throws -> (String, [SQLValue]),
         change: (any DatabaseConnection, [SQLValue]) throws -> Int
     ) throws -> Int {
+        let (selected, arguments, last) = try database.read { connection in
+            let (selected, arguments) = try condition(connection)
+            return (selected, arguments, try connection.row("SELECT MAX(id) FROM outbox", [])?.optionalInteger(0) ?? 0)
+        }
         var (count, after, isOver, isFirst) = (0, Int64(0), false, true)
         while !isOver {
-            let events = try database.read { connection in
-                let (condition, arguments) = try condition(connection)
-                return try connection.rows(
-                    """
-                    SELECT o.id FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
-                    WHERE o.id > ?1 AND \(condition) ORDER BY o.id LIMIT ?2
-                    """, [.integer(after), .integer(Int64(Self.step))] + arguments
-                ).map { try $0.integer(0) }
-            }
+            let events = try database.rows(
+                """
+                SELECT o.id FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
+                WHERE o.id > ?1 AND o.id <= ?2 AND \(selected) ORDER BY o.id LIMIT ?3
+                """, [.integer(after), .integer(last), .integer(Int64(Self.step))] + arguments
+            ).map { try $0.integer(0) }
             isOver = events.count < Self.step
             after = events.last ?? after
             guard isFirst || !events.isEmpty else { break }
@@ -377,7 +382,9 @@ package struct OutboxRepository: Sendable {
 
     /// Makes parked events pending again, for three more days: one, or all of a team's. How many.
     package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws -> Int {
-        let count = try inSteps(.durable) { connection in
+        // Where a later step fails, those of the earlier ones are due all the same.
+        defer { signal.raise() }
+        return try inSteps(.durable) { connection in
             try selection(connection, "o.state <> 'delivered'", jti: jti, team: team)
         } change: { connection, events in
             let count = try connection.run(
@@ -397,8 +404,6 @@ package struct OutboxRepository: Sendable {
             try connection.audit(change, "event.retry", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
             return count
         }
-        signal.raise()
-        return count
     }
 
     /// Parks pending events by hand: one, or all of a team's. How many.
@@ -422,11 +427,11 @@ package struct OutboxRepository: Sendable {
             guard try connection.row("SELECT id FROM outbox WHERE jti = ?1", [.text(jti)]) != nil else {
                 throw StoreRefusal(.notFound, "there is no event \(jti): see postern event list")
             }
-            return ("\(state) AND o.jti = ?3", [.text(jti)])
+            return ("\(state) AND o.jti = ?4", [.text(jti)])
         }
         guard let team else { return (state, []) }
         return (
-            "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?3)",
+            "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?4)",
             [.integer(try connection.team(team).number)]
         )
     }

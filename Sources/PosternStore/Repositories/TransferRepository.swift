@@ -71,8 +71,11 @@ package struct TransferRepository: Sendable {
     /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group
     /// is to be set again: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a
     /// transaction that read all grants would be at odds.
+    /// - Parameter range: grants that one statement of the last look reads.
     /// - Returns: the transfer's number, and whether it is finished.
-    package func step(app clientID: String, limit: Int = batch, _ change: Change) throws -> (number: Int64, isFinished: Bool) {
+    package func step(
+        app clientID: String, limit: Int = batch, range: Int = 20_000, _ change: Change
+    ) throws -> (number: Int64, isFinished: Bool) {
         let (found, isEnd) = try database.write(.durable) { connection in
             var found = try underWay(connection, clientID)
             if found.state == .started { found = try begin(connection, found, change) }
@@ -86,11 +89,7 @@ package struct TransferRepository: Sendable {
         }
         guard isEnd else { return (found.number, false) }
         // Whoever signed up at the moment of the hand-over may have got a number that was passed already.
-        let left = try database.rows(
-            """
-            SELECT MIN(g.id) FROM grants g JOIN accounts a ON a.id = g.account_id WHERE g.group_id = ?1 AND a.team_id = ?2
-            """, [.integer(found.group.number), .integer(found.fromTeam.number)]
-        ).first?.optionalInteger(0)
+        let left = try firstLeft(group: found.group.number, team: found.fromTeam.number, range: range)
         try database.write(.durable) { connection in
             if let left {
                 try connection.run(
@@ -101,6 +100,23 @@ package struct TransferRepository: Sendable {
             }
         }
         return (found.number, left == nil)
+    }
+
+    /// The first grant of the group that is still the old team's. Some at a time: of millions, one statement would take longer than a
+    /// statement may.
+    private func firstLeft(group: Int64, team: Int64, range: Int) throws -> Int64? {
+        var after: Int64 = 0
+        while true {
+            let row = try database.row(
+                """
+                SELECT MAX(g.id) AS last, MIN(CASE WHEN a.team_id = \(team) THEN g.id END) AS first_left
+                FROM (SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id LIMIT \(raw: "\(range)")) g
+                JOIN accounts a ON a.id = g.account_id
+                """)
+            if let found: Int64 = try row?["first_left"] { return found }
+            guard let last: Int64 = try row?["last"] else { return nil }
+            after = last
+        }
     }
 
     /// Takes steps until it is finished. An interruption and an error leave what can be gone on with.

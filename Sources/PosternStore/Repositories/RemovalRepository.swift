@@ -34,6 +34,8 @@ package struct RemovalRepository: Sendable {
             case .endpoint(let number): "endpoint \(number)"
             }
         }
+
+        fileprivate init(row: SQLRow) throws { self = try row["kind"] == 0 ? .team(row["id"]) : .endpoint(row["id"]) }
     }
 
     /// One that cannot be taken away, and why.
@@ -55,6 +57,9 @@ package struct RemovalRepository: Sendable {
         return Backlog(count: Int(try row?.integer(0) ?? 0), oldest: try row?.optionalInteger(1))
     }
 
+    /// All that waits to be taken away.
+    package func items() throws -> Set<Item> { Set(try accounts.database.rows(Self.waiting, []).map(Item.init(row:))) }
+
     /// Whether anything is left to be taken away.
     package func isPending() throws -> Bool { try !accounts.database.rows(Self.waiting + " LIMIT 1", []).isEmpty }
 
@@ -69,8 +74,7 @@ package struct RemovalRepository: Sendable {
         // The first one that is not passed over is among so many.
         try accounts.database.rows(
             Self.waiting + " ORDER BY removed_at, kind, id LIMIT ?1", [.integer(Int64(passed.count) + 1)]
-        ).map { row -> Item in try row.integer(0) == 0 ? .team(try row.integer(1)) : .endpoint(try row.integer(1)) }
-            .first { !passed.contains($0) }
+        ).map(Item.init(row:)).first { !passed.contains($0) }
     }
 
     private func step(_ item: Item, now: Int64, rows: Int) throws {

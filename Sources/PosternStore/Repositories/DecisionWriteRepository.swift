@@ -140,13 +140,15 @@ extension DatabaseConnection {
     }
 
     /// Consent given again after it was revoked: the status is delivered again, the earlier one is kept as the prior one, and the
-    /// next question is a sign-up again. A check that was outstanding stays so. For whoever authorizes a revoked grant.
+    /// next question is a sign-up again. A check that was outstanding stays so. An app that was removed gets no consent back.
     func rejoin(grant: Int64, now: Int64) throws {
         let account: Int64? = try value(
             """
             UPDATE grants SET state = 'authorized', revoked_at = NULL, last_authorized_at = \(now),
                 prior_status = COALESCE(real_user_status, prior_status), real_user_status = NULL, first_asked_at = NULL
-            WHERE id = \(grant) AND state = 'revoked' RETURNING account_id
+            WHERE id = \(grant) AND state = 'revoked'
+                AND EXISTS (SELECT 1 FROM app_groups p WHERE p.id = grants.group_id AND p.removed_from IS NULL)
+            RETURNING account_id
             """)
         guard let account else { return }
         try count(DailyCounter(accountNumber: account, day: Day.number(now), kind: .rejoined, count: 1))

@@ -154,7 +154,7 @@ extension DatabaseConnection {
     func appGroup(clientID: String) throws -> (team: Team, group: AppGroup) {
         let row = try row(
             """
-            SELECT t.id, t.handle, t.name, t.created_at, g.id AS group_id, g.primary_client_id
+            SELECT \(Team.columns), g.id AS group_id, g.primary_client_id
             FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
             WHERE a.client_id = \(clientID)
             """)

@@ -41,6 +41,8 @@ package struct OutboxEvent: Sendable, Hashable {
     package let createdAt: Int64
     package let state: State
     package let attempts: Int
+    /// 0 before the first attempt.
+    let lastAttemptAt: Int64
     /// Of a new one, when it was written.
     package let nextAttemptAt: Int64
     package let parkAt: Int64
@@ -75,7 +77,7 @@ extension OutboxEvent {
     package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
         self.init(
             number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
-            sub: "test", email: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0, nextAttemptAt: now,
-            parkAt: now, lastError: nil, endedAt: nil)
+            sub: "test", email: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0, lastAttemptAt: 0,
+            nextAttemptAt: now, parkAt: now, lastError: nil, endedAt: nil)
     }
 }

@@ -109,13 +109,11 @@ struct StoreCommand: ParsableCommand {
                 guard let source = installation.store.database as? SQLiteDatabase else {
                     throw StoreRefusal(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
                 }
-                let running = try installation.store.serviceStatus.all().filter {
-                    PosternClock.now() - $0.updatedAt <= StatusService.timeout
-                }
+                let running = try installation.store.runningServices(now: PosternClock.now())
                 guard live || running.isEmpty else {
                     throw StoreRefusal(
                         .unmet,
-                        "postern serve is running (\(running.map { "\($0.host), pid \($0.pid)" }.joined(separator: "; "))): stop it first, "
+                        "postern serve is running (\(running.joined(separator: "; "))): stop it first, "
                             + "or see --live; nothing was changed")
                 }
                 var settings = PostgresDatabase.Settings()

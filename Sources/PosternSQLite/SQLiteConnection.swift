@@ -54,7 +54,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
 
     /// Moves what this connection wrote into the main file, as far as other processes allow without waiting.
     func checkpoint() {
-        if let handle, sqlite3_total_changes(handle) > 0 { try? runScript("PRAGMA wal_checkpoint(PASSIVE)") }
+        if let handle, sqlite3_total_changes(handle) != 0 { try? runScript("PRAGMA wal_checkpoint(PASSIVE)") }
     }
 
     /// Runs `body` between BEGIN and COMMIT; rolled back where it throws.
@@ -85,7 +85,9 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         var result: [SQLRow] = []
         let statement = try statement(sql)
         let range = 0..<Int32(statement.columns.names.count)
-        try step(statement, arguments) { result.append(SQLRow(statement.columns, range.map { Self.value(statement.pointer, $0) })) }
+        try step(statement, arguments) {
+            result.append(SQLRow(statement.columns, range.map { Self.value(statement.pointer, $0) }))
+        }
         return result
     }
 

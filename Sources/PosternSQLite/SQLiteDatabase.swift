@@ -58,7 +58,7 @@ package final class SQLiteDatabase: Database {
         let (writer, files) = try OpenedFiles.watch(path) {
             let writer = try SQLiteConnection(path: path, busyTimeout: timeout)
             // The log and its index are made here where there are none.
-            guard try writer.value("PRAGMA journal_mode = WAL") == "wal" else {
+            guard try writer.value("PRAGMA journal_mode = WAL", String.self) == "wal" else {
                 throw PermanentStoreError(.statement, "SQLite cannot write ahead at \(path): is it on a network file system?")
             }
             return writer

@@ -35,7 +35,10 @@ import Testing
         let store = Store(database: database, keys: keys, relayDomains: ["relay.example"])
         #expect(try store.teams.all().map(\.name) == ["The Juice Company"])
         #expect(try store.users.all().map(\.id) == ["bob", "eve", "jane"])
-        #expect(try store.inboxes.inboxes(user: "jane").map(\.address.revealed.wireForm) == ["jane@home.example", "jane@work.example"])
+        #expect(
+            try store.inboxes.inboxes(user: "jane").map(\.address.revealed.wireForm) == [
+                "jane@home.example", "jane@work.example",
+            ])
         #expect(try store.inboxes.userID(verified: TestStore.inbox("bob@home.example")) == "bob")
 
         let address = try #require(

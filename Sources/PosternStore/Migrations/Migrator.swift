@@ -28,14 +28,15 @@ package struct Migrator: Sendable {
         }
         try database.write(.durable) { connection in
             try connection.runScript(
-                """
-                CREATE TABLE IF NOT EXISTS schema_migrations (
-                    version \(database.dialect.types["int"] ?? "BIGINT") NOT NULL PRIMARY KEY,
-                    name TEXT NOT NULL,
-                    checksum TEXT NOT NULL,
-                    applied_at \(database.dialect.types["int"] ?? "BIGINT") NOT NULL
-                )
-                """)
+                database.dialect.translate(
+                    """
+                    CREATE TABLE IF NOT EXISTS schema_migrations (
+                        version {int} NOT NULL PRIMARY KEY,
+                        name TEXT NOT NULL,
+                        checksum TEXT NOT NULL,
+                        applied_at {int} NOT NULL
+                    )
+                    """))
         }
         let from = try database.read { try check($0) }
         var applied: [String] = []
@@ -79,10 +80,11 @@ package struct Migrator: Sendable {
         for row in rows {
             version = try row["version"]
             guard let known = migrations.first(where: { $0.version == version }) else {
+                let newest: Int64 = try rows.last?["version"] ?? version
                 throw PermanentStoreError(
                     .newerSchema,
-                    "the database has schema version \(try rows.last?["version"] ?? version), this program knows up to "
-                        + "\(currentVersion): run the newer postern that migrated it")
+                    "the database has schema version \(newest), this program knows up to \(currentVersion): "
+                        + "run the newer postern that migrated it")
             }
             guard try row["checksum"] == known.checksum else {
                 throw PermanentStoreError(

@@ -66,7 +66,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
             return result
         } catch {
             // Some errors of SQLite have rolled back already.
-            if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK TRANSACTION", []) }
+            if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK TRANSACTION", []) }
             throw error
         }
     }

@@ -25,6 +25,6 @@ package struct Migration: Sendable {
         .first, .dkimKeys, .identity, .decisions, .policies, .api, .accounts, .provider, .inboxVerification,
         .inboxSuspension, .liveGrants, .lookups, .tokenExpiry, .teamMentions, .serviceMinutes, .sharedInbox, .eventTimes,
         .inboxNumbers,
-        .removals, .transferSteps, .deliveryLease, .removedApps,
+        .removals, .transferSteps, .deliveryLease, .removedApps, .cheaperTriggers,
     ]
 }

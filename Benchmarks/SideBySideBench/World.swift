@@ -73,7 +73,7 @@ final class World: Sendable {
             """
             SET search_path TO bench;
             INSERT INTO outbox (jti, endpoint_id, account_id, type, sub, event_time, created_at, state, park_at, next_attempt_at)
-            SELECT 'j' || id, \(endpoint), id, 'consent-revoked', sub, 1, \(Self.now), 'pending', \(Self.now + 86_400), 0
+            SELECT gen_random_uuid()::text, \(endpoint), id, 'consent-revoked', sub, 1, \(Self.now), 'pending', \(Self.now + 86_400), 0
             FROM accounts ORDER BY id LIMIT \(count)
             """)
     }

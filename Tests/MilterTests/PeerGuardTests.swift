@@ -70,7 +70,7 @@ import Testing
         for kind in Kind.allCases {
             let pair = try Pair(kind)
             let peers = PeerGuard(socket: pair.socket, allowed: [geteuid()])
-            #expect(peers.endStrangers().isEmpty && pair.isOpen && peers.endStrangers().isEmpty && pair.isOpen)
+            #expect(peers.endOtherPeers().isEmpty && pair.isOpen && peers.endOtherPeers().isEmpty && pair.isOpen)
         }
     }
 
@@ -79,7 +79,7 @@ import Testing
         for kind in Kind.allCases {
             let pair = try Pair(kind)
             let peers = PeerGuard(socket: pair.socket, allowed: [geteuid() + 1])
-            #expect(peers.endStrangers() == [geteuid()] && !pair.isOpen, "\(kind)")
+            #expect(peers.endOtherPeers() == [geteuid()] && !pair.isOpen, "\(kind)")
         }
     }
 
@@ -89,7 +89,7 @@ import Testing
             let pair = try Pair(kind)
             pair.hangUp()
             let peers = PeerGuard(socket: pair.socket, allowed: [0])
-            #expect(peers.endStrangers().count == 1 && !pair.isHeard, "\(kind)")
+            #expect(peers.endOtherPeers().count == 1 && !pair.isHeard, "\(kind)")
         }
     }
 
@@ -97,7 +97,7 @@ import Testing
         let pairs = try Kind.allCases.map(Pair.init)
         for other in [MilterSocket.unix(path: "/run/other"), .tcp(host: "127.0.0.1", port: 1)] {
             let peers = PeerGuard(socket: other, allowed: [geteuid() + 1])
-            #expect(peers.endStrangers().isEmpty && pairs.allSatisfy(\.isOpen))
+            #expect(peers.endOtherPeers().isEmpty && pairs.allSatisfy(\.isOpen))
         }
     }
 }

@@ -50,5 +50,6 @@ package struct Migration: Sendable {
         Migration(34, "transferSteps", PackageResources._034_transferSteps_sql),
         Migration(37, "deliveryLease", PackageResources._037_deliveryLease_sql),
         Migration(38, "removedApps", PackageResources._038_removedApps_sql),
+        Migration(39, "cheaperTriggers", PackageResources._039_cheaperTriggers_sql),
     ]
 }

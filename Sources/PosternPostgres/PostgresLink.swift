@@ -276,7 +276,8 @@ final class PostgresLink: @unchecked Sendable {
     private static func rows(_ result: OpaquePointer, _ statement: Statement) throws -> [SQLRow] {
         let range = 0..<PQnfields(result)
         let columns = statement.columns ?? SQLColumns(range.map { PQfname(result, $0).map { String(cString: $0) } ?? "" })
-        statement.columns = columns
+        // BEGIN, which was answered before it, has none.
+        if !range.isEmpty { statement.columns = columns }
         let types = range.map { PQftype(result, $0) }
         return try (0..<PQntuples(result)).map { row in
             SQLRow(

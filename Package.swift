@@ -28,7 +28,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
@@ -43,7 +42,8 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", path: "Sources/COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CMilter", path: "milter/CMilter", pkgConfig: "milter", providers: [.apt(["libmilter-dev"])]),
         .systemLibrary(name: "CAres", path: "Sources/CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
-        .systemLibrary(name: "CPrefetch", path: "Sources/CPrefetch"),
+        .systemLibrary(
+            name: "CSQLite", path: "Sources/CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPQ", path: "Sources/CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
         // MARK: The ground floor: one of each small thing, for all
@@ -78,15 +78,9 @@ let package = Package(
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
         .target(name: "PostfixSetup", path: "milter/postfix", exclude: ["main.cf", "master.cf"], swiftSettings: strict),
         .target(
-            name: "PosternStore", dependencies: ["Concurrency", "InternetMessage", "MailCrypto", "Support"], swiftSettings: strict
-        ),
-        .target(
-            name: "PosternSQLite",
-            dependencies: [
-                "CPrefetch", "Concurrency", "PosternStore", .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
-            ],
-            swiftSettings: strict),
+            name: "PosternStore", dependencies: ["Concurrency", "InternetMessage", "MailCrypto", "Support"],
+            resources: [.embedInCode("Schema")], swiftSettings: strict),
+        .target(name: "PosternSQLite", dependencies: ["CSQLite", "Concurrency", "PosternStore"], swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "PosternStore", "Support"], swiftSettings: strict),
         .target(
             name: "Identity",
@@ -243,9 +237,8 @@ let package = Package(
             dependencies: [
                 "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "Support",
                 "MailTesting",
-                .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            swiftSettings: strict),
+            exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PortalTests",
             dependencies: [

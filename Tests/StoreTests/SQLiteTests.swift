@@ -149,6 +149,31 @@ import Testing
         #expect(try test.database.read { try $0.row("SELECT COUNT(*) FROM settings", [])?.integer(0) } == 0)
     }
 
+    /// The first durable change of a process was written without a sync: switching to the log had set it to NORMAL.
+    @Test func durableChangesAreSyncedFromTheFirstOne() throws {
+        let test = try TestStore(.sqlite)
+        let other = try SQLiteDatabase(path: test.folder.url.appendingPathComponent("postern.db").path)
+        defer { try? other.close() }
+        let found = try [Durability.durable, .relaxed, .durable].map { durability in
+            try other.write(durability) { try $0.value("PRAGMA synchronous", Int.self) }
+        }
+        #expect(found == [2, 1, 2])
+    }
+
+    /// No command that only reads may cost a write.
+    @Test func openingAndReadingWriteNothing() throws {
+        let test = try TestStore(.sqlite)
+        let path = test.folder.url.appendingPathComponent("postern.db").path
+        try test.database.close()
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        let other = try SQLiteDatabase(path: path)
+        _ = try Migrator().migrate(other, now: 1)
+        let log = try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? NSNumber
+        #expect(log?.intValue == 0)
+        try other.close()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+
     @Test func aThrownErrorRollsBackAndPassesUnchanged() throws {
         struct Own: Error {}
         let test = try TestStore(.sqlite)

@@ -42,8 +42,8 @@ import Testing
         let rows = try database.rows("SELECT id, octets FROM filler ORDER BY id", [])
         #expect(rows.count == count)
         for row in rows {
-            let expected = String(format: "%01000d", try row.integer(0))
-            let isRight = try row.blob(1) == Array(expected.utf8)
+            let expected = String(format: "%01000d", try row["id"] as Int64)
+            let isRight = try row["octets"] == Array(expected.utf8)
             try #require(isRight, "row \(expected.suffix(5)) is another one")
         }
     }

@@ -317,7 +317,7 @@ import Testing
                         // Wrong SQL, and our own refusal.
                         if number % 50 == 7 { _ = try connection.rows("SELECT nothing FROM nowhere") }
                         if number % 50 == 8 { throw StoreRefusal(.invalid, "no") }
-                        return try connection.row("SELECT CAST(?1 AS BIGINT) + 1", [.integer(Int64(number))])?.integer(0)
+                        return try connection.value("SELECT CAST(\(number) AS BIGINT) + 1", Int64.self)
                     }
                     return (number, value)
                 }

@@ -63,37 +63,6 @@ extension DatabaseConnection {
         try BulkStatements.ranges(keys.count).reduce(0) { try $0 + run(sql("\(list: Array(keys[$1]))")) }
     }
 
-    // MARK: With positions, until all is interpolated
-
-    /// Adds rows.
-    @discardableResult
-    func insert(_ rows: [[SQLValue]], into table: String, _ columns: String, _ ending: String = "") throws -> [SQLRow] {
-        try insert(rows, into: "\(table) (\(columns))", SQL(ending, []))
-    }
-
-    /// Changes rows by a table of values.
-    func update(_ rows: [[SQLValue]], of table: String, key: String, _ assignments: String) throws {
-        try update(rows as [[any SQLBindable]], of: table, key: key, SQL(assignments, []))
-    }
-
-    /// Runs a query for many keys.
-    func rows(for keys: [SQLValue], _ sql: (_ list: String) -> String) throws -> [SQLRow] {
-        try BulkStatements.ranges(keys.count).flatMap { range in
-            try rows(sql("(" + (1...range.count).map { "?\($0)" }.joined(separator: ", ") + ")"), Array(keys[range]))
-        }
-    }
-
-    /// Runs a change for many keys.
-    @discardableResult
-    func run(_ fixed: [SQLValue], for keys: [SQLValue], _ sql: (_ list: String) -> String) throws -> Int {
-        try BulkStatements.ranges(keys.count).reduce(0) { count, range in
-            let places = (1...range.count).map { "?\($0 + fixed.count)" }.joined(separator: ", ")
-            return try count + run(sql("(\(places))"), fixed + keys[range])
-        }
-    }
-
-    // MARK: Uses
-
     /// Which of these marks are of names that ended once.
     func retired(_ marks: [[UInt8]]) throws -> Set<[UInt8]> {
         Set(try rows(for: marks) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.only() })

@@ -43,11 +43,6 @@ package protocol DatabaseConnection: SQLQuerying {
     func runScript(_ sql: String) throws
 }
 
-extension SQLQuerying {
-    /// The first row, or nil.
-    package func row(_ sql: String, _ arguments: [SQLValue]) throws -> SQLRow? { try rows(sql, arguments).first }
-}
-
 /// A database: many readers and one writer at a time, over several processes or hosts. All calls block.
 package protocol Database: SQLQuerying, Sendable {
     var dialect: Dialect { get }

@@ -100,39 +100,3 @@ extension DatabaseConnection {
         return number
     }
 }
-
-// MARK: By position, until all is read by name
-
-extension SQLRow {
-    /// The column as it is; null beyond the last.
-    package func value(_ column: Int) -> SQLValue { column < values.count ? values[column] : .null }
-
-    /// Whether the column is NULL (or beyond the last).
-    package func isNull(_ column: Int) -> Bool { value(column) == .null }
-
-    /// The column as an integer. Throws `PermanentStoreError` where it is anything else.
-    package func integer(_ column: Int) throws -> Int64 { try read(column) }
-
-    /// The column as text. Throws `PermanentStoreError` where it is anything else.
-    package func text(_ column: Int) throws -> String { try read(column) }
-
-    /// The column as octets. Throws `PermanentStoreError` where it is anything else.
-    package func blob(_ column: Int) throws -> [UInt8] { try read(column) }
-
-    /// The column as a truth value: 0 is false, every other integer true.
-    package func bool(_ column: Int) throws -> Bool { try read(column) }
-
-    /// The integer, or nil for NULL.
-    package func optionalInteger(_ column: Int) throws -> Int64? { try read(column) }
-    /// The text, or nil for NULL.
-    package func optionalText(_ column: Int) throws -> String? { try read(column) }
-    /// The octets, or nil for NULL.
-    package func optionalBlob(_ column: Int) throws -> [UInt8]? { try read(column) }
-
-    private func read<Value: SQLReadable>(_ column: Int) throws -> Value {
-        guard let value = Value.read(value(column)) else {
-            throw PermanentStoreError(.unexpectedData, "column \(column) of a result is not of type \(Value.self)")
-        }
-        return value
-    }
-}

@@ -1,7 +1,7 @@
 // postern event: what waits for endpoints, and what does not any more.
 
+import API
 import ArgumentParser
-import PosternAPI
 import PosternServer
 import PosternStore
 

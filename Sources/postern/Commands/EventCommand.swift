@@ -1,6 +1,6 @@
 // postern event: what waits for endpoints, and what does not any more.
 
-import API
+import HTTP
 import ArgumentParser
 import PosternServer
 import PosternStore

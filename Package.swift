@@ -99,15 +99,12 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
-            name: "PosternAPI",
+            name: "HTTP",
             dependencies: [
-                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailAuth", "MailCrypto", "InternetMessage",
-                "RelayCore",
-                "PosternMail", "PosternMetrics", "PosternTLS", "Support", "JSON",
+                "PosternStore", "MailAuth", "MailCrypto", "PosternTLS", "Support", "JSON",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -115,7 +112,25 @@ let package = Package(
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: strict),
+        .target(
+            name: "API",
+            dependencies: [
+                "HTTP", "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
+                "PosternMetrics", "Support", "JSON",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
             ], resources: [.embedInCode("openapi.yaml")], swiftSettings: strict),
+        .target(
+            name: "Portal",
+            dependencies: [
+                "HTTP", "PosternStore", "PosternMail", "MailCrypto", "InternetMessage", "RelayCore", "Support", "JSON",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Mustache", package: "swift-mustache"),
+                .product(name: "Logging", package: "swift-log"),
+            ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
             name: "PosternMail",
             dependencies: [
@@ -123,13 +138,14 @@ let package = Package(
                 .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
-            ], swiftSettings: strict),
+            ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
         .target(
             name: "PosternServer",
             dependencies: [
                 "PostfixSetup", "Concurrency", "JSON",
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "PosternAPI",
+                "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "HTTP", "API",
+                "Portal",
                 "PosternMail",
                 "PosternMetrics", "PosternTLS", "Support",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -147,7 +163,7 @@ let package = Package(
             dependencies: [
                 "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite",
                 "PosternPostgres", "PosternServer",
-                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "PosternAPI", "PosternMail", "JSON",
+                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "HTTP", "API", "PosternMail", "JSON",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict, linkerSettings: standalone),
@@ -169,7 +185,7 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "PosternAPI", "RiskDecisions", "PosternStore", "PosternSQLite", "Identity",
+                "HTTP", "API", "RiskDecisions", "PosternStore", "PosternSQLite", "Identity",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
@@ -242,7 +258,8 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "PosternAPI", "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "InternetMessage", "PostfixHarness",
+                "HTTP", "Portal", "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "InternetMessage",
+                "PostfixHarness",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -273,7 +290,7 @@ let package = Package(
         .testTarget(
             name: "APITests",
             dependencies: [
-                "postern", "PosternAPI", "PosternServer", "PosternMetrics", "PostfixHarness", "MailTesting", "DNSTesting",
+                "postern", "HTTP", "API", "PosternServer", "PosternMetrics", "PostfixHarness", "MailTesting", "DNSTesting",
                 "DNSClient",
                 "RiskDecisions", "RiskPolicy", "PolicyRules", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth",
                 "MailCrypto",
@@ -303,7 +320,7 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "postern", "PosternServer", "PosternAPI", "PosternStore", "PosternMetrics", "MailAuth", "RelayCore",
+                "postern", "PosternServer", "HTTP", "PosternStore", "PosternMetrics", "MailAuth", "RelayCore",
                 "InternetMessage", "PostfixHarness",
                 "PostgresHarness", .product(name: "Logging", package: "swift-log"),
             ],

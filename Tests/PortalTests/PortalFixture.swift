@@ -14,7 +14,8 @@ import RelayCore
 import Synchronization
 import Testing
 
-@testable import PosternAPI
+@testable import HTTP
+@testable import Portal
 
 /// What a request was answered.
 struct Response: Sendable {

@@ -4,7 +4,7 @@ import Foundation
 import PosternStore
 import Testing
 
-@testable import PosternAPI
+@testable import Portal
 
 @Suite struct PortalPageTests {
     private func signedIn(_ body: (PortalFixture, Browser) async throws -> Void) async throws {

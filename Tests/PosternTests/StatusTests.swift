@@ -1,8 +1,8 @@
 // What `postern status` says of services, of the last hour and of trouble.
 
 import Foundation
+import HTTP
 import Logging
-import PosternAPI
 import PosternMetrics
 import PosternStore
 import Testing

@@ -1,7 +1,7 @@
 // A key file that changes while the service runs, and what older keys made.
 
+import HTTP
 import Logging
-import PosternAPI
 import PosternStore
 import ServiceLifecycle
 

@@ -1,7 +1,7 @@
 // What must be done now and then: counters written, what has expired deleted.
 
+import HTTP
 import Logging
-import PosternAPI
 import PosternStore
 import ServiceLifecycle
 

@@ -1,8 +1,8 @@
 // Looks each minute whether mail is in Postfix's queue for an address at a relay domain. Nothing there is delivered: what is
 // there came past the filter, or was not rewritten, and no one would hear of it until it is returned days later.
 
+import HTTP
 import Logging
-import PosternAPI
 import PosternMetrics
 import PostfixSetup
 import ServiceLifecycle

@@ -1,11 +1,11 @@
 // The service: the milter, the HTTP API, housekeeping and reloads under one group, started and ended together.
 
 import Foundation
+import HTTP
 import InternetMessage
 import Logging
 import MailAuth
 import Milter
-import PosternAPI
 import PosternStore
 import RelayCore
 import RelayMilter

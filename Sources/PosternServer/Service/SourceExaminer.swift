@@ -1,8 +1,9 @@
 // What the DNS of a team's sources lacks, for the API: bounded in time and asked again every five minutes at most.
 
+import API
 import DNSClient
+import HTTP
 import MailAuth
-import PosternAPI
 import Synchronization
 
 /// Looks at domains on its own threads, so that a slow DNS keeps no one else waiting.

@@ -1,8 +1,8 @@
 // Tells the database every two seconds how the service is doing.
 
 import Foundation
+import HTTP
 import Logging
-import PosternAPI
 import PosternStore
 import RelayMilter
 import ServiceLifecycle

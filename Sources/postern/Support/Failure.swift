@@ -3,8 +3,8 @@
 import ArgumentParser
 import DNSClient
 import Foundation
+import HTTP
 import Milter
-import PosternAPI
 import PosternMail
 import PosternServer
 import PosternStore

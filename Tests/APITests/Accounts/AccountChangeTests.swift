@@ -2,7 +2,6 @@
 
 import Foundation
 import InternetMessage
-import PosternAPI
 import PosternStore
 import Testing
 

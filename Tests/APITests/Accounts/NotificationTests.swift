@@ -1,10 +1,10 @@
 // POST /v1/notifications/{issuer}: events of other issuers, through every check.
 
+import API
 import Foundation
 import Identity
 import JSON
 import Logging
-import PosternAPI
 import PosternStore
 import Testing
 
@@ -26,9 +26,7 @@ import Testing
                     fetcher: InlineFetcher(), storage: nil, now: now, logger: rig.log.logger)
                 return [
                     NotificationRoutes(
-                        store: rig.store, pool: rig.pool,
-                        issuers: StoredIssuers(rig.store.issuers, now: now, logger: rig.log.logger),
-                        keys: cache, now: now)
+                        rig.parts, issuers: StoredIssuers(rig.store.issuers, now: now, logger: rig.log.logger), keys: cache)
                 ]
             }
             let document = JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))

@@ -2,7 +2,6 @@
 
 import Foundation
 import Glibc
-import PosternAPI
 import PosternServer
 import PostfixHarness
 import Testing

@@ -4,7 +4,6 @@ import Foundation
 import HTTPTypes
 import Identity
 import InternetMessage
-import PosternAPI
 import PosternStore
 import Testing
 

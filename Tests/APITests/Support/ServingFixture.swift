@@ -2,7 +2,6 @@
 
 import Foundation
 import InternetMessage
-import PosternAPI
 import PosternServer
 import PosternStore
 import RiskDecisions

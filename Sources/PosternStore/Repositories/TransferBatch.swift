@@ -57,15 +57,16 @@ struct TransferBatch {
     /// Those that wait, by their accounts; an account that was removed goes nowhere, whatever is still there of it. What is less
     /// common is moved by itself, here and now.
     private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws -> [Grant] {
+        // PostgreSQL may answer EXISTS by reading the whole table once: for each batch all accounts that had moved before it.
         let rows = try connection.rows(for: numbers.keys.sorted()) { list in
             """
             SELECT a.id, a.user_id, u.handle, a.inbox_id, a.shares_name, a.email_kind,
-                CASE WHEN EXISTS (SELECT 1 FROM relay_addresses o
-                    WHERE o.account_id = a.id AND o.is_current = 1 AND o.forwarding_on = 0) THEN 1 ELSE 0 END AS is_forwarding_off,
-                CASE WHEN EXISTS (SELECT 1 FROM transfer_subs s
-                    WHERE s.account_id = a.id AND s.target_team = \(team.number)) THEN 1 ELSE 0 END AS has_subject,
-                CASE WHEN EXISTS (SELECT 1 FROM accounts k
-                    WHERE k.team_id = \(team.number) AND k.user_id = a.user_id) THEN 1 ELSE 0 END AS is_known
+                COALESCE((SELECT 1 FROM relay_addresses o
+                    WHERE o.account_id = a.id AND o.is_current = 1 AND o.forwarding_on = 0 LIMIT 1), 0) AS is_forwarding_off,
+                COALESCE((SELECT 1 FROM transfer_subs s
+                    WHERE s.account_id = a.id AND s.target_team = \(team.number) LIMIT 1), 0) AS has_subject,
+                COALESCE((SELECT 1 FROM accounts k
+                    WHERE k.team_id = \(team.number) AND k.user_id = a.user_id LIMIT 1), 0) AS is_known
             FROM accounts a JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
             LEFT JOIN users u ON u.id = a.user_id WHERE a.id IN \(list) AND a.team_id <> \(team.number)
             """

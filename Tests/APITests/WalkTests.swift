@@ -5,7 +5,6 @@ import HTTPTypes
 import InternetMessage
 import PolicyRules
 import PosternAPI
-import PosternServer
 import PosternStore
 import RiskDecisions
 import RiskPolicy

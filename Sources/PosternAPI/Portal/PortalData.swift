@@ -5,7 +5,6 @@ import HTTPTypes
 import Hummingbird
 import Identity
 import JSON
-import PosternMail
 import PosternStore
 
 extension PortalPage {

@@ -3,7 +3,7 @@
 import HTTPTypes
 import Hummingbird
 import Logging
-import PosternMail
+import Mail
 import PosternStore
 import RelayCore
 

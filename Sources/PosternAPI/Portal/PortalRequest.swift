@@ -5,7 +5,6 @@ import HTTPTypes
 import Hummingbird
 import MailAuth
 import MailCrypto
-import PosternMail
 import PosternStore
 import Support
 

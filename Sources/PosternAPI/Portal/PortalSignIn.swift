@@ -2,7 +2,6 @@
 
 import Hummingbird
 import InternetMessage
-import PosternMail
 import PosternStore
 
 extension PortalPage {

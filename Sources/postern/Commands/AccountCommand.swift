@@ -1,7 +1,6 @@
 // postern account: users as teams see them.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct AccountCommand: ParsableCommand {

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import InternetMessage
-import PosternServer
 import PosternStore
 
 struct AddressCommand: ParsableCommand {

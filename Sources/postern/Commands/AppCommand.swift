@@ -1,7 +1,6 @@
 // postern app: the clients of a team.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct AppCommand: ParsableCommand {

@@ -3,7 +3,6 @@
 import ArgumentParser
 import Foundation
 import Identity
-import PosternServer
 import PosternStore
 
 extension AppCommand {

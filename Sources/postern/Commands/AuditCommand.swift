@@ -1,7 +1,6 @@
 // postern audit: who changed what, and when.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct AuditCommand: ParsableCommand {

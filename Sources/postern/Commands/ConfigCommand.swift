@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import JSON
-import PosternServer
+import PosternConfiguration
 
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -3,8 +3,8 @@
 import ArgumentParser
 import Foundation
 import MailAuth
-import PosternServer
 import PosternStore
+import Relay
 
 struct DKIMCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,10 +1,12 @@
 // `postern doctor`: looks at the relay from outside, at Postfix, and at this machine.
 
 import ArgumentParser
+import Doctor
 import Foundation
 import MailAuth
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import Relay
 
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -4,8 +4,9 @@ import ArgumentParser
 import Foundation
 import Identity
 import Logging
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import Service
 
 struct EndpointCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

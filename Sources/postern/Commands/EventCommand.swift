@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import PosternAPI
-import PosternServer
 import PosternStore
 
 struct EventCommand: ParsableCommand {

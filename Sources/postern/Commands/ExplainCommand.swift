@@ -5,7 +5,8 @@ import DNSClient
 import Foundation
 import InternetMessage
 import MailAuth
-import PosternServer
+import PosternConfiguration
+import Relay
 import RelayCore
 
 struct ExplainCommand: ParsableCommand {

@@ -2,7 +2,8 @@
 
 import ArgumentParser
 import Foundation
-import PosternServer
+import Import
+import PosternConfiguration
 import PosternStore
 
 struct ImportCommand: ParsableCommand {

@@ -1,9 +1,9 @@
 // postern inbox: the real addresses of users.
 
 import ArgumentParser
-import PosternMail
-import PosternServer
+import Mail
 import PosternStore
+import Relay
 
 struct InboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

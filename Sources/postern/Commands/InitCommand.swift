@@ -2,8 +2,9 @@
 
 import ArgumentParser
 import MailAuth
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import Relay
 
 struct InitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

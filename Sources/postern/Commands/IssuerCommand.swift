@@ -5,7 +5,6 @@ import AsyncHTTPClient
 import Foundation
 import Identity
 import Logging
-import PosternServer
 import PosternStore
 
 struct IssuerCommand: ParsableCommand {

@@ -1,7 +1,6 @@
 // postern key: API keys.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct KeyCommand: ParsableCommand {

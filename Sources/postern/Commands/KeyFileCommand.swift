@@ -1,9 +1,10 @@
 // postern key-file: the keys of the installation, and how they are replaced.
 
+import Administration
 import ArgumentParser
 import Foundation
-import PosternServer
 import PosternStore
+import Monitoring
 
 struct KeyFileCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -132,7 +133,7 @@ struct KeyFileCommand: ParsableCommand {
                 let laggards = try rotation.laggards().filter { laggard in
                     let since = heard[laggard] ?? .now
                     heard[laggard] = since
-                    return ContinuousClock.now - since <= .seconds(StatusService.timeout)
+                    return ContinuousClock.now - since <= .seconds(ServiceSnapshot.timeout)
                 }
                 if laggards.isEmpty { return }
                 guard ContinuousClock.now < end else {

@@ -1,7 +1,6 @@
 // postern migrate: the schema of the database.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct MigrateCommand: ParsableCommand {

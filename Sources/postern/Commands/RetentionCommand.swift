@@ -1,7 +1,6 @@
 // postern retention: how long data is kept.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct RetentionCommand: ParsableCommand {

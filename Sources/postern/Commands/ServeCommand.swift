@@ -4,7 +4,9 @@ import ArgumentParser
 import Foundation
 import Logging
 import Milter
-import PosternServer
+import Monitoring
+import PosternConfiguration
+import Service
 
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -3,9 +3,9 @@
 import ArgumentParser
 import Foundation
 import Milter
-import PosternServer
 import PosternStore
 import PostfixSetup
+import Relay
 
 struct SetupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

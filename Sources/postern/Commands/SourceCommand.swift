@@ -1,8 +1,8 @@
 // postern source: where teams send from.
 
 import ArgumentParser
+import Doctor
 import Foundation
-import PosternServer
 import PosternStore
 
 struct SourceCommand: ParsableCommand {

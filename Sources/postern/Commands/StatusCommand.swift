@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Foundation
-import PosternServer
+import Monitoring
 
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,10 +1,12 @@
 // postern backup, restore, store copy: the database as a whole.
 
+import Administration
 import ArgumentParser
+import PosternConfiguration
 import PosternPostgres
-import PosternServer
 import PosternSQLite
 import PosternStore
+import Monitoring
 
 private struct ContentsReport: Encodable {
     let file: String
@@ -110,7 +112,7 @@ struct StoreCommand: ParsableCommand {
                     throw StoreRefusal(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
                 }
                 let running = try installation.store.serviceStatus.all().filter {
-                    PosternClock.now() - $0.updatedAt <= StatusService.timeout
+                    PosternClock.now() - $0.updatedAt <= ServiceSnapshot.timeout
                 }
                 guard live || running.isEmpty else {
                     throw StoreRefusal(

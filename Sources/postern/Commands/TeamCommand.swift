@@ -1,7 +1,6 @@
 // postern team: developer teams.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct TeamCommand: ParsableCommand {

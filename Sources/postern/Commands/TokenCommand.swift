@@ -5,7 +5,7 @@ import Foundation
 import Identity
 import JSON
 import Logging
-import PosternServer
+import PosternConfiguration
 import PosternStore
 
 struct TokenCommand: ParsableCommand {

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Foundation
-import PosternServer
+import Monitoring
 
 struct TopCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

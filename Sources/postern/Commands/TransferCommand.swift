@@ -1,7 +1,6 @@
 // postern transfer: an app moves from one team to another.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct TransferCommand: ParsableCommand {

@@ -1,7 +1,6 @@
 // postern user: the people whose inboxes are hidden.
 
 import ArgumentParser
-import PosternServer
 import PosternStore
 
 struct UserCommand: ParsableCommand {

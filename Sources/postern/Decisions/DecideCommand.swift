@@ -4,10 +4,12 @@ import ArgumentParser
 import Foundation
 import Identity
 import Logging
-import PosternServer
+import Monitoring
+import PosternConfiguration
 import PosternStore
 import RiskDecisions
 import RiskPolicy
+import Service
 
 struct DecideCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -4,7 +4,6 @@ import ArgumentParser
 import Foundation
 import Identity
 import JSON
-import PosternServer
 import PosternStore
 import RiskDecisions
 

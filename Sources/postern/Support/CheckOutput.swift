@@ -1,7 +1,7 @@
 // Printing checks: a line each for people and pipes, JSON for programs.
 
+import Doctor
 import Foundation
-import PosternServer
 
 struct CheckRow: Encodable {
     let name: String

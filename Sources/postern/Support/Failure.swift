@@ -3,10 +3,11 @@
 import ArgumentParser
 import DNSClient
 import Foundation
+import Mail
 import Milter
+import Monitoring
 import PosternAPI
-import PosternMail
-import PosternServer
+import PosternConfiguration
 import PosternStore
 
 /// An error of a command itself.

@@ -1,10 +1,11 @@
 // The service as it runs: keys revoked while it serves, idle crowds, metrics for Prometheus, and its log.
 
+import Doctor
 import Foundation
 import Glibc
 import PosternAPI
-import PosternServer
 import PostfixHarness
+import Service
 import Testing
 
 @Suite struct LiveTests {

@@ -3,9 +3,10 @@
 import Foundation
 import InternetMessage
 import PosternAPI
-import PosternServer
+import PosternConfiguration
 import PosternStore
 import RiskDecisions
+import Service
 import Testing
 
 /// An installation with every route of the service, asked without a listener.

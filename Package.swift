@@ -193,7 +193,8 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "Administration", "Doctor", "Events", "Identity", "Mail", "Monitoring", "PosternAPI", "PosternConfiguration",
+                "Administration", "Concurrency", "Doctor", "Events", "Identity", "Mail", "Monitoring", "PosternAPI",
+                "PosternConfiguration",
                 "PosternMetrics", "PosternStore", "Relay", "RiskDecisions",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),

@@ -1,5 +1,6 @@
 // The service that delivers events while Postern runs.
 
+import Concurrency
 import Logging
 import PosternStore
 import ServiceLifecycle
@@ -31,19 +32,11 @@ package struct EventDeliveryService: Service {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 group.addTask {
-                    while !Task.isCancelled {
-                        wake.yield()
-                        try? await Task.sleep(for: Self.interval)
-                    }
+                    await PeriodicTask.run(every: Self.interval) { wake.yield() }
                     wake.finish()
                 }
                 group.addTask { await lead() }
-                group.addTask {
-                    while !Task.isCancelled {
-                        await delivery.measure()
-                        try? await Task.sleep(for: Self.measuring)
-                    }
-                }
+                group.addTask { await PeriodicTask.run(every: Self.measuring, delivery.measure) }
                 var nextTidying = ContinuousClock.now
                 for await _ in wakes {
                     guard let lease = delivery.lease else { continue }
@@ -67,8 +60,7 @@ package struct EventDeliveryService: Service {
 
     /// Keeps the lease while this process has it, and waits for it while another one does.
     private func lead() async {
-        var before: Lease?
-        while !Task.isCancelled {
+        await PeriodicTask.run(keeping: Lease?.none) { before in
             let lease = await delivery.lead()
             if lease != before {
                 let words =
@@ -76,7 +68,7 @@ package struct EventDeliveryService: Service {
                 logger.info("\(words)")
             }
             before = lease
-            try? await Task.sleep(for: LeaderLease.renewal)
+            return LeaderLease.renewal
         }
     }
 }

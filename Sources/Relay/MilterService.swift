@@ -6,19 +6,12 @@ import ServiceLifecycle
 
 /// Serves Postfix until shutdown; transactions under way are finished first.
 package struct MilterService: Service {
-    private let server: MilterServer
-    private let deadline: Duration
-    private let announce: @Sendable () -> Void
-
-    /// - Parameters:
-    ///   - server: already listening.
-    ///   - deadline: how long open transactions may take after shutdown was asked for.
-    ///   - announce: called when the group runs, and with it its signal handling: anyone who reads it may send SIGTERM at once.
-    package init(server: MilterServer, deadline: Duration, announce: @escaping @Sendable () -> Void) {
-        self.server = server
-        self.deadline = deadline
-        self.announce = announce
-    }
+    /// Already listening.
+    let server: MilterServer
+    /// How long open transactions may take after shutdown was asked for.
+    let deadline: Duration
+    /// Called when the group runs, and with it its signal handling: anyone who reads it may send SIGTERM at once.
+    let announce: @Sendable () -> Void
 
     package func run() async throws {
         announce()

@@ -1,5 +1,6 @@
 // What must be done now and then: counters written, what has expired deleted.
 
+import Concurrency
 import Logging
 import Monitoring
 import PosternAPI
@@ -8,13 +9,13 @@ import ServiceLifecycle
 
 /// Writes counters and takes away what was removed every second, deletes what has expired and lets unused code go every hour, and
 /// writes what is left when the service ends.
-package struct HousekeepingService: Service {
-    private let store: Store
-    private let counters: CounterBuffer
-    private let rejections: RejectionBuffer
-    private let pool: BlockingPool
-    private let now: @Sendable () -> Int64
-    private let logger: Logger
+struct HousekeepingService: Service {
+    let store: Store
+    let counters: CounterBuffer
+    let rejections: RejectionBuffer
+    let pool: BlockingPool
+    let now: @Sendable () -> Int64
+    let logger: Logger
 
     /// Between two deletions of what has expired, on a clock that no one sets.
     private static let deletionInterval: Duration = .seconds(3600)
@@ -23,25 +24,16 @@ package struct HousekeepingService: Service {
     /// After which all services have begun.
     private static let starting: Duration = .seconds(3)
 
-    package init(
-        store: Store, counters: CounterBuffer, rejections: RejectionBuffer, pool: BlockingPool,
-        now: @escaping @Sendable () -> Int64,
-        logger: Logger
-    ) {
-        self.pool = pool
-        self.store = store
-        self.counters = counters
-        self.rejections = rejections
-        self.now = now
-        self.logger = logger
-    }
-
-    package func run() async throws {
+    func run() async throws {
         // What is deleted by the thousand keeps no counter waiting, nor does what was removed.
-        async let removals: Void = PeriodicTask.run(every: .seconds(1), keeping: FailedRemovals()) { $0 = await takeAway($0) }
-        async let deletions: Void = PeriodicTask.run(every: Self.deletionInterval) { await blocking { deleteExpired() } }
+        async let removals: Void = PeriodicTask.untilShutdown(every: .seconds(1), keeping: FailedRemovals()) {
+            $0 = await takeAway($0)
+        }
+        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) {
+            await blocking { deleteExpired() }
+        }
         let start = (isInPlace: true, release: ContinuousClock.now + Self.starting)
-        await PeriodicTask.run(every: .seconds(1), keeping: start) { known in
+        await PeriodicTask.untilShutdown(every: .seconds(1), keeping: start) { known in
             let wasInPlace = known.isInPlace
             known.isInPlace =
                 (try? await pool.run {

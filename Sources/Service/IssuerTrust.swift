@@ -1,5 +1,6 @@
 // The issuers of the store with their keys, fetched and kept, for whoever verifies what they sign.
 
+import Concurrency
 import AsyncHTTPClient
 import Dispatch
 import Identity
@@ -28,14 +29,12 @@ package final class IssuerTrust: Sendable {
 }
 
 /// Fetches keys before they grow old, so that no one waits for it.
-package struct IssuerKeysService: Service {
+struct IssuerKeysService: Service {
     private static let interval: Duration = .seconds(60)
-    private let trust: IssuerTrust
+    let trust: IssuerTrust
 
-    package init(_ trust: IssuerTrust) { self.trust = trust }
-
-    package func run() async throws {
-        await PeriodicTask.run(every: Self.interval) {
+    func run() async throws {
+        await PeriodicTask.untilShutdown(every: Self.interval) {
             if let issuers = try? await trust.issuers.all() { await trust.keys.refresh(issuers) }
         }
         await trust.stop()

@@ -1,5 +1,6 @@
 // A key file that changes while the service runs, and what older keys made.
 
+import Concurrency
 import Administration
 import Logging
 import PosternAPI
@@ -9,32 +10,21 @@ import ServiceLifecycle
 
 /// Looks every second whether the key file is another one, and puts its keys in force; seals again what old ones sealed, one host
 /// at a time, in small batches.
-package struct KeyFileService: Service {
+struct KeyFileService: Service {
     /// Seconds between two batches: mail has the database to itself for longer than the batch took.
     private static let pause = 0.01
     /// Seconds after which a pass is made again while old keys are in the file: another host may have used one until then.
     private static let repetition: Int64 = 300
 
-    private let installation: Installation
-    private let pool: BlockingPool
-    private let now: @Sendable () -> Int64
-    private let logger: Logger
-    private let changed: @Sendable () throws -> Void
+    let installation: Installation
+    let pool: BlockingPool
+    let now: @Sendable () -> Int64
+    let logger: Logger
+    /// Called when other keys are in force.
+    let changed: @Sendable () throws -> Void
 
-    /// - Parameter changed: called when other keys are in force.
-    package init(
-        installation: Installation, pool: BlockingPool, now: @escaping @Sendable () -> Int64, logger: Logger,
-        changed: @escaping @Sendable () throws -> Void
-    ) {
-        self.installation = installation
-        self.pool = pool
-        self.now = now
-        self.logger = logger
-        self.changed = changed
-    }
-
-    package func run() async throws {
-        await PeriodicTask.run(every: .seconds(1), keeping: Known()) { known in
+    func run() async throws {
+        await PeriodicTask.untilShutdown(every: .seconds(1), keeping: Known()) { known in
             do {
                 try await refresh(&known.refused)
                 let ring = installation.keys

@@ -1,5 +1,6 @@
 // Policies that are activated, rolled back and bound while the service runs, and those that nothing needs any more.
 
+import Concurrency
 import Logging
 import PosternAPI
 import PosternStore
@@ -8,30 +9,20 @@ import ServiceLifecycle
 
 /// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's; deletes once an
 /// hour policies that are neither active nor bound, to which no rollback leads and no logged decision refers.
-package struct PolicyService: Service {
-    private let policies: ActivePolicies
-    private let store: Store
-    private let pool: BlockingPool
-    private let now: @Sendable () -> Int64
-    private let logger: Logger
+struct PolicyService: Service {
+    let policies: ActivePolicies
+    let store: Store
+    let pool: BlockingPool
+    let now: @Sendable () -> Int64
+    let logger: Logger
 
     /// Seconds between two deletions.
     private static let deletionInterval: Duration = .seconds(3_600)
     /// Seconds for which a policy is kept whatever refers to it: someone may just be comparing.
     static let leastAge: Int64 = 30 * 86_400
 
-    package init(
-        policies: ActivePolicies, store: Store, pool: BlockingPool, now: @escaping @Sendable () -> Int64, logger: Logger
-    ) {
-        self.policies = policies
-        self.store = store
-        self.pool = pool
-        self.now = now
-        self.logger = logger
-    }
-
-    package func run() async throws {
-        await PeriodicTask.run(every: .seconds(2), keeping: ContinuousClock.now) { nextDeletion in
+    func run() async throws {
+        await PeriodicTask.untilShutdown(every: .seconds(2), keeping: ContinuousClock.now) { nextDeletion in
             let isTurn = ContinuousClock.now >= nextDeletion
             try? await pool.run {
                 policies.refresh(now: now())

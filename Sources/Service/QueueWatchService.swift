@@ -1,6 +1,7 @@
 // Looks each minute whether mail is in Postfix's queue for an address at a relay domain. Nothing there is delivered: what is
 // there came past the filter, or was not rewritten, and no one would hear of it until it is returned days later.
 
+import Concurrency
 import Doctor
 import Logging
 import PosternAPI
@@ -22,7 +23,7 @@ struct QueueWatchService: Service {
     let logger: Logger
 
     func run() async throws {
-        await PeriodicTask.run(every: .seconds(Self.interval), keeping: 0) { known in
+        await PeriodicTask.untilShutdown(every: .seconds(Self.interval), keeping: 0) { known in
             var count: Int?
             do {
                 count = try await pool.run { [directory, relayDomains] in

@@ -49,7 +49,7 @@ package enum RelayService {
             HousekeepingService(
                 store: installation.store, counters: counters, rejections: rejections, pool: servicePool, now: now, logger: logger
             ),
-            StatusService(parts, pool: servicePool),
+            StatusService(parts: parts, pool: servicePool),
             QueueWatchService(
                 directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
                 metrics: parts.metrics,
@@ -57,7 +57,7 @@ package enum RelayService {
             SigningKeyService(signer: signer, pool: servicePool, logger: logger),
             PolicyService(
                 policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
-            ReloadService(pool: servicePool, logger: logger) {
+            ReloadService(logger: logger, pool: servicePool) {
                 let new = try reread()
                 // Whatever cannot be used is found before anything is put in force.
                 let next = try relay.prepare(new)
@@ -70,7 +70,7 @@ package enum RelayService {
             KeyFileService(
                 installation: installation, pool: parts.pool, now: now, logger: logger, changed: relay.renewKeys),
         ]
-        services.append(IssuerKeysService(parts.trust))
+        services.append(IssuerKeysService(trust: parts.trust))
         if let events = try EventServices.service(parts) { services.append(events) }
         if let decisions = parts.decisions {
             services.append(

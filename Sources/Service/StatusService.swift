@@ -1,5 +1,6 @@
 // Tells the database every two seconds how the service is doing.
 
+import Concurrency
 import Foundation
 import Logging
 import Monitoring
@@ -7,25 +8,23 @@ import PosternAPI
 import PosternStore
 import ServiceLifecycle
 
-package struct StatusService: Service {
-    /// Seconds between two words.
-    package static let interval: Int64 = 2
-    /// Milliseconds until the next word where the store did not take one: `/readyz` says 503 until it does.
-    static let retryPause: Int64 = 250
+struct StatusService: Service {
+    /// Between two words.
+    private static let interval: Duration = .seconds(2)
+    /// Until the next word where the store did not take one: `/readyz` says 503 until it does.
+    private static let retryPause: Duration = .milliseconds(250)
 
-    private let parts: ServiceParts
-    private let pool: BlockingPool
+    let parts: ServiceParts
+    let pool: BlockingPool
 
-    package init(_ parts: ServiceParts, pool: BlockingPool) { (self.parts, self.pool) = (parts, pool) }
-
-    package func run() async throws {
+    func run() async throws {
         let configuration = parts.installation.configuration
         let host = configuration.hostname
         let pid = Int64(getpid())
         var maker = SnapshotMaker(
             metrics: parts.metrics, startedAt: parts.now(), milter: configuration.milter.socket,
             http: configuration.http.listen.map { "\($0.host):\($0.port)" })
-        while !Task.isCancelled, !Task.isShuttingDownGracefully {
+        maker = await PeriodicTask.untilShutdown(keeping: maker) { maker in
             let now = parts.now()
             // Where the store does not take it, the minute goes on.
             var next = maker
@@ -48,8 +47,7 @@ package struct StatusService: Service {
             } catch {
                 parts.metrics.storeWritable.set(0)
             }
-            let pause = parts.metrics.storeWritable.value > 0 ? Self.interval * 1000 : Self.retryPause
-            try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .milliseconds(pause)) }
+            return parts.metrics.storeWritable.value > 0 ? Self.interval : Self.retryPause
         }
         let last = maker.minute(now: parts.now(), isLast: true)
         try? await pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }

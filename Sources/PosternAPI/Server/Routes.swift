@@ -4,7 +4,7 @@ import HTTPTypes
 import Hummingbird
 import PosternStore
 
-/// Routes of one subject, in their own folder. Listed in PosternServer/Service/HTTPRoutes.swift.
+/// Routes of one subject, in their own folder. Listed in Service/HTTPRoutes.swift.
 package protocol RouteModule: Sendable {
     func addRoutes(to routes: APIRoutes)
     /// A page in place of 404 or 405 where no route was found; nil where it is not this module's.

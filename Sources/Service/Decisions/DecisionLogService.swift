@@ -1,5 +1,6 @@
 // The decision log while the service runs: written several times a second. How long it is kept is housekeeping's.
 
+import Concurrency
 import Logging
 import PosternAPI
 import PosternStore
@@ -35,7 +36,9 @@ package struct DecisionLogService: Service {
         } catch {
             logger.warning("apps cannot be preloaded yet: each is read when it is first used", metadata: ["detail": "\(error)"])
         }
-        await PeriodicTask.run(every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)) {
+        await PeriodicTask.untilShutdown(
+            every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)
+        ) {
             known in
             await write(&known.isWritten)
             if parts.log.dropped > known.lost {

@@ -47,10 +47,8 @@ struct AuditCommand: ParsableCommand {
                 number: $0.number, at: timestamp($0.at), actor: $0.actor, action: $0.action, subject: $0.subject,
                 detail: $0.detail)
         }
-        if output.json { return try printJSON(rows) }
-        Table(
-            header: ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"],
-            rows: rows.map { [$0.at, $0.actor, $0.action, $0.subject, $0.detail] }
-        ).print()
+        try output.print(rows, ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
+            [$0.at, $0.actor, $0.action, $0.subject, $0.detail]
+        }
     }
 }

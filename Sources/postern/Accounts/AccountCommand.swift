@@ -13,7 +13,7 @@ struct AccountCommand: ParsableCommand {
         subcommands: [Show.self, List.self, Revoke.self, Delete.self, State.self, Link.self])
 
     struct Consent: Encodable {
-        let app: String?
+        let clientId: String?
         let state: String
         let realUserStatus: Int?
         let priorStatus: Int?
@@ -22,7 +22,7 @@ struct AccountCommand: ParsableCommand {
         let revokedAt: String?
 
         init(_ grant: Grant) {
-            app = grant.group.primaryClientID
+            clientId = grant.group.primaryClientID
             state = grant.state.rawValue
             realUserStatus = grant.realUserStatus
             priorStatus = grant.priorStatus
@@ -37,9 +37,10 @@ struct AccountCommand: ParsableCommand {
         let team: String
         let user: String?
         let sub: String
-        let state: String
-        let email: String
-        let address: String?
+        let credentialState: String
+        let emailKind: String
+        /// The relay address; nil where the account has none.
+        let email: String?
         let sharesName: Bool
         let createdAt: String
         let consents: [Consent]
@@ -49,9 +50,9 @@ struct AccountCommand: ParsableCommand {
             team = account.teamID
             user = account.userID
             sub = account.sub
-            state = try store.grants.credentialState(team: account.teamID, sub: account.sub).rawValue
-            email = account.emailKind.rawValue
-            address = try store.addresses.current(account: account.number)?.address.wireForm
+            credentialState = try store.grants.credentialState(team: account.teamID, sub: account.sub).rawValue
+            emailKind = account.emailKind.rawValue
+            email = try store.addresses.current(account: account.number)?.address.wireForm
             sharesName = account.sharesName
             createdAt = timestamp(account.createdAt)
             consents = try store.grants.grants(account: account.number).map(Consent.init)
@@ -70,12 +71,12 @@ struct AccountCommand: ParsableCommand {
             if output.json { return try printJSON(row) }
             var lines = [
                 ("account", "\(row.account)"), ("team", row.team), ("user", row.user ?? "-"), ("sub", row.sub),
-                ("state", row.state),
-                ("e-mail", row.email), ("address", row.address ?? "-"), ("name", row.sharesName ? "shared" : "not shared"),
+                ("state", row.credentialState),
+                ("e-mail", row.emailKind), ("address", row.email ?? "-"), ("name", row.sharesName ? "shared" : "not shared"),
                 ("since", row.createdAt),
             ]
             lines += row.consents.map { consent in
-                var text = "\(consent.app ?? "(mail alone)") \(consent.state) since \(consent.firstAuthorizedAt)"
+                var text = "\(consent.clientId ?? "(mail alone)") \(consent.state) since \(consent.firstAuthorizedAt)"
                 if let status = consent.realUserStatus { text += ", real_user_status \(status)" }
                 if let status = consent.priorStatus { text += ", before that \(status)" }
                 if let time = consent.revokedAt { text += ", revoked \(time)" }
@@ -97,11 +98,9 @@ struct AccountCommand: ParsableCommand {
             let rows = try installation.withStore { store in
                 try store.accounts.accounts(team: team, user: user).map { try Row($0, store) }
             }
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"],
-                rows: rows.map { [$0.sub, $0.team, $0.user ?? "-", $0.state, $0.address ?? "-", $0.createdAt] }
-            ).print()
+            try output.print(rows, ["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"]) {
+                [$0.sub, $0.team, $0.user ?? "-", $0.credentialState, $0.email ?? "-", $0.createdAt]
+            }
         }
     }
 

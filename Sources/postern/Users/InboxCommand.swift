@@ -19,9 +19,9 @@ struct InboxCommand: ParsableCommand {
         /// The number that commands take.
         let inbox: Int64
         let address: String
-        let verified: Bool
-        let `default`: Bool
-        let replyOnly: Bool
+        let isVerified: Bool
+        let isDefault: Bool
+        let isReplyOnly: Bool
         let createdAt: String
         /// When forwarding to it was suspended; absent while it is not.
         let suspendedAt: String?
@@ -29,15 +29,15 @@ struct InboxCommand: ParsableCommand {
         init(_ inbox: Inbox, _ reveal: RevealOptions) {
             self.inbox = inbox.number
             address = reveal.shown(inbox.address)
-            verified = inbox.isVerified
-            self.default = inbox.isDefault
-            replyOnly = inbox.isReplyOnly
+            isVerified = inbox.isVerified
+            isDefault = inbox.isDefault
+            isReplyOnly = inbox.isReplyOnly
             createdAt = timestamp(inbox.createdAt)
             suspendedAt = inbox.suspendedAt.map(timestamp)
         }
 
         var summary: String {
-            ([verified ? "verified" : "unverified"] + (self.default ? ["default"] : []) + (replyOnly ? ["reply-only"] : [])
+            ([isVerified ? "verified" : "unverified"] + (isDefault ? ["default"] : []) + (isReplyOnly ? ["reply-only"] : [])
                 + (suspendedAt == nil ? [] : ["suspended"]))
                 .joined(separator: ", ")
         }
@@ -127,11 +127,9 @@ struct InboxCommand: ParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore { try $0.inboxes.inboxes(user: user) }.map { Row($0, reveal) }
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["INBOX", "ADDRESS", "STATE", "SINCE"],
-                rows: rows.map { ["\($0.inbox)", $0.address, $0.summary, $0.createdAt] }
-            ).print()
+            try output.print(rows, ["INBOX", "ADDRESS", "STATE", "SINCE"]) {
+                ["\($0.inbox)", $0.address, $0.summary, $0.createdAt]
+            }
         }
     }
 
@@ -155,12 +153,12 @@ struct InboxCommand: ParsableCommand {
         struct Detail: Encodable {
             let inbox: Int64
             let address: String
-            let verified: Bool
+            let isVerified: Bool
             let verifiedAt: String?
-            let `default`: Bool
-            let replyOnly: Bool
+            let isDefault: Bool
+            let isReplyOnly: Bool
             let createdAt: String
-            let suspended: Bool
+            let isSuspended: Bool
             let suspendedAt: String?
             /// Permanent failures that suspended it.
             let suspendedFailures: Int?
@@ -176,9 +174,9 @@ struct InboxCommand: ParsableCommand {
                 let days = installation.configuration.suspension?.days ?? Self.windowDays
                 let standing = try installation.store.bounces.standing(of: found, days: days, now: PosternClock.now())
                 let detail = Detail(
-                    inbox: found.number, address: reveal.shown(found.address), verified: found.isVerified,
-                    verifiedAt: found.verifiedAt.map(timestamp), default: found.isDefault, replyOnly: found.isReplyOnly,
-                    createdAt: timestamp(found.createdAt), suspended: found.isSuspended,
+                    inbox: found.number, address: reveal.shown(found.address), isVerified: found.isVerified,
+                    verifiedAt: found.verifiedAt.map(timestamp), isDefault: found.isDefault, isReplyOnly: found.isReplyOnly,
+                    createdAt: timestamp(found.createdAt), isSuspended: found.isSuspended,
                     suspendedAt: found.suspendedAt.map(timestamp),
                     suspendedFailures: found.isSuspended ? found.suspendedFailures : nil, failures: standing.failures,
                     forwarded: standing.forwarded, windowDays: days)

@@ -8,18 +8,11 @@ struct RetentionCommand: ParsableCommand {
         commandName: "retention", abstract: "Show and set how long each kind of data is kept.",
         subcommands: [Show.self, Set.self])
 
-    struct Row: Encodable {
-        let data: String
-        let days: Int
-        let standardDays: Int
-        let reason: String
-
-        init(_ retention: Retention) {
-            data = retention.dataClass.name
-            days = retention.days
-            standardDays = retention.dataClass.standardDays
-            reason = retention.dataClass.reason
-        }
+    private static func members(_ retention: Retention) -> Members {
+        [
+            "data": retention.dataClass.name, "days": retention.days, "standard_days": retention.dataClass.standardDays,
+            "reason": retention.dataClass.reason,
+        ]
     }
 
     struct Show: ParsableCommand {
@@ -31,12 +24,10 @@ struct RetentionCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { try $0.retention.all() }.map(Row.init)
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["DATA", "DAYS", "STANDARD", "REASON"],
-                rows: rows.map { [$0.data, "\($0.days)", "\($0.standardDays)", $0.reason] }
-            ).print()
+            let rows = try installation.withStore { try $0.retention.all() }
+            try output.print(rows, ["DATA", "DAYS", "STANDARD", "REASON"], json: members) {
+                [$0.dataClass.name, "\($0.days)", "\($0.dataClass.standardDays)", $0.dataClass.reason]
+            }
         }
     }
 

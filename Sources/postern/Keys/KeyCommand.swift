@@ -16,32 +16,17 @@ struct KeyCommand: ParsableCommand {
         Scope.available(to: owner).map(\.rawValue).joined(separator: ", ")
     }
 
-    struct Row: Encodable {
-        let key: String
-        let team: String?
-        let state: String
-        let scopes: [String]
-        let note: String?
-        let createdAt: String
-        let expiresAt: String?
-        let revokedAt: String?
-        let lastUsedOn: String?
-        let rotatedTo: String?
+    private static func lastUse(_ key: APIKey) -> String? {
+        key.lastUsedDay.map { String(timestamp($0.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10)) }
+    }
 
-        init(_ key: APIKey) {
-            self.key = key.id
-            team = key.team?.id
-            state = key.state(now: PosternClock.now()).rawValue
-            scopes = key.scopes.map(\.rawValue).sorted()
-            note = key.note.isEmpty ? nil : key.note
-            createdAt = timestamp(key.createdAt)
-            expiresAt = key.expiresAt.map(timestamp)
-            revokedAt = key.revokedAt.map(timestamp)
-            lastUsedOn = key.lastUsedDay.map {
-                String(timestamp($0.multipliedReportingOverflow(by: 86_400).partialValue).prefix(10))
-            }
-            rotatedTo = key.rotatedTo
-        }
+    private static func members(_ key: APIKey) -> Members {
+        [
+            "key": key.id, "team": key.team?.id, "state": key.state(now: PosternClock.now()).rawValue,
+            "scopes": key.scopes.map(\.rawValue).sorted(), "note": key.note.isEmpty ? nil : key.note,
+            "created_at": timestamp(key.createdAt), "expires_at": key.expiresAt.map(timestamp),
+            "revoked_at": key.revokedAt.map(timestamp), "last_used_on": lastUse(key), "rotated_to": key.rotatedTo,
+        ]
     }
 
     /// What a new key is shown as: the key itself is the only line on standard output.
@@ -108,18 +93,15 @@ struct KeyCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { try $0.apiKeys.keys(team: team) }.map(Row.init)
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["KEY", "OWNER", "STATE", "EXPIRES", "LAST USED", "SCOPES", "NOTE"],
-                rows: rows.map {
-                    [
-                        $0.key, $0.team ?? "(operator)", $0.state + ($0.rotatedTo.map { ", rotated to \($0)" } ?? ""),
-                        $0.expiresAt ?? "never",
-                        $0.lastUsedOn ?? "-", $0.scopes.joined(separator: ","), $0.note ?? "",
-                    ]
-                }
-            ).print()
+            let rows = try installation.withStore { try $0.apiKeys.keys(team: team) }
+            try output.print(rows, ["KEY", "OWNER", "STATE", "EXPIRES", "LAST USED", "SCOPES", "NOTE"], json: members) {
+                [
+                    $0.id, $0.team?.id ?? "(operator)",
+                    $0.state(now: PosternClock.now()).rawValue + ($0.rotatedTo.map { ", rotated to \($0)" } ?? ""),
+                    $0.expiresAt.map(timestamp) ?? "never",
+                    lastUse($0) ?? "-", $0.scopes.map(\.rawValue).sorted().joined(separator: ","), $0.note,
+                ]
+            }
         }
     }
 

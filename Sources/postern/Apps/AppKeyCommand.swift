@@ -112,8 +112,7 @@ extension AppCommand {
             func run() throws {
                 let rows = try installation.withStore { try $0.clients.keys(team: team) }
                     .map { Row(kid: $0.keyID, createdAt: timestamp($0.createdAt)) }
-                if output.json { return try printJSON(rows) }
-                Table(header: ["KID", "SINCE"], rows: rows.map { [$0.kid, $0.createdAt] }).print()
+                try output.print(rows, ["KID", "SINCE"]) { [$0.kid, $0.createdAt] }
             }
         }
 

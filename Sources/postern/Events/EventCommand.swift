@@ -9,30 +9,14 @@ struct EventCommand: ParsableCommand {
         commandName: "event", abstract: "List, retry, park and try the events that go to endpoints.",
         subcommands: [List.self, Retry.self, Park.self, Test.self])
 
-    struct Row: Encodable {
-        let jti: String
-        let type: String
-        let audience: String
-        let sub: String
-        let state: String
-        let attempts: Int
-        let eventTime: String
-        let nextAttemptAt: String?
-        let endedAt: String?
-        let lastError: String?
-
-        init(_ event: OutboxEvent) {
-            jti = event.jti
-            type = event.type.rawValue
-            audience = event.audience
-            sub = event.sub
-            state = event.state.rawValue
-            attempts = event.attempts
-            eventTime = Timestamp(milliseconds: event.eventTime).text
-            nextAttemptAt = event.state == .pending ? timestamp(event.nextAttemptAt) : nil
-            endedAt = event.endedAt.map(timestamp)
-            lastError = event.lastError
-        }
+    private static func members(_ event: OutboxEvent) -> Members {
+        [
+            "jti": event.jti, "type": event.type.rawValue, "audience": event.audience, "sub": event.sub,
+            "state": event.state.rawValue, "attempts": event.attempts,
+            "event_time": Timestamp(milliseconds: event.eventTime).text,
+            "next_attempt_at": event.state == .pending ? timestamp(event.nextAttemptAt) : nil,
+            "ended_at": event.endedAt.map(timestamp), "last_error": event.lastError,
+        ]
     }
 
     struct List: ParsableCommand {
@@ -53,14 +37,13 @@ struct EventCommand: ParsableCommand {
         func run() throws {
             let rows = try installation.withStore {
                 try $0.outbox.events(team: team, state: state?.value, limit: limit)
-            }.map(Row.init)
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["JTI", "TYPE", "FOR", "SUB", "STATE", "ATTEMPTS", "TIME", "LAST ERROR"],
-                rows: rows.map {
-                    [$0.jti, $0.type, $0.audience, $0.sub, $0.state, "\($0.attempts)", $0.eventTime, $0.lastError ?? "-"]
-                }
-            ).print()
+            }
+            try output.print(rows, ["JTI", "TYPE", "FOR", "SUB", "STATE", "ATTEMPTS", "TIME", "LAST ERROR"], json: members) {
+                [
+                    $0.jti, $0.type.rawValue, $0.audience, $0.sub, $0.state.rawValue, "\($0.attempts)",
+                    Timestamp(milliseconds: $0.eventTime).text, $0.lastError ?? "-",
+                ]
+            }
         }
     }
 

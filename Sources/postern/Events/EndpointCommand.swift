@@ -17,33 +17,19 @@ struct EndpointCommand: AsyncParsableCommand {
             """,
         subcommands: [Set.self, Show.self, Test.self, Remove.self])
 
-    struct Row: Encodable {
-        let audience: String
-        let url: String
-        let allowsPrivate: Bool
-        let pending: Int
-        let parked: Int
-        let failures: Int
-        let lastError: String?
-        let lastSuccessAt: String?
-        let createdAt: String
-        /// `works`, `fails`, `untried` (it never took anything, and nothing failed) or `removed`.
-        let state: String
+    /// `works`, `fails`, `untried` (it never took anything, and nothing failed) or `removed`.
+    private static func state(_ endpoint: EventEndpoint) -> String {
+        guard endpoint.groupNumber != nil else { return "removed" }
+        return endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"
+    }
 
-        init(_ endpoint: EventEndpoint) {
-            audience = endpoint.audience
-            url = endpoint.url.description
-            allowsPrivate = endpoint.allowsPrivate
-            pending = endpoint.pending
-            parked = endpoint.parked
-            failures = endpoint.failures
-            lastError = endpoint.lastError
-            lastSuccessAt = endpoint.lastSuccessAt.map(timestamp)
-            createdAt = timestamp(endpoint.createdAt)
-            state =
-                endpoint.groupNumber == nil
-                ? "removed" : endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"
-        }
+    private static func members(_ endpoint: EventEndpoint) -> Members {
+        [
+            "audience": endpoint.audience, "url": endpoint.url.description, "allows_private": endpoint.allowsPrivate,
+            "pending": endpoint.pending, "parked": endpoint.parked, "failures": endpoint.failures,
+            "last_error": endpoint.lastError, "last_success_at": endpoint.lastSuccessAt.map(timestamp),
+            "created_at": timestamp(endpoint.createdAt), "state": state(endpoint),
+        ]
     }
 
     struct Set: ParsableCommand {
@@ -84,17 +70,14 @@ struct EndpointCommand: AsyncParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { try $0.endpoints.endpoints(team: team) }.map(Row.init)
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["FOR", "URL", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"],
-                rows: rows.map {
-                    [
-                        $0.audience, $0.url, $0.state, "\($0.pending)", "\($0.parked)", $0.lastSuccessAt ?? "-",
-                        $0.lastError ?? "-",
-                    ]
-                }
-            ).print()
+            let rows = try installation.withStore { try $0.endpoints.endpoints(team: team) }
+            try output.print(rows, ["FOR", "URL", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"], json: members) {
+                [
+                    $0.audience, $0.url.description, state($0), "\($0.pending)", "\($0.parked)",
+                    $0.lastSuccessAt.map(timestamp) ?? "-",
+                    $0.lastError ?? "-",
+                ]
+            }
         }
     }
 

@@ -14,14 +14,14 @@ struct SourceCommand: ParsableCommand {
         let team: String
         let source: String
         let kind: String
-        let envelope: String?
+        let envelopeDomain: String?
         let createdAt: String
 
         init(_ source: OutboundSource, team: String) {
             self.team = team
             self.source = source.value
             kind = source.kind.rawValue
-            envelope = source.envelopeDomain
+            envelopeDomain = source.envelopeDomain
             createdAt = timestamp(source.createdAt)
         }
     }
@@ -73,11 +73,9 @@ struct SourceCommand: ParsableCommand {
                     try store.sources.sources(team: team).map { Row($0, team: team) }
                 }
             }
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE"],
-                rows: rows.map { [$0.team, $0.source, $0.kind, $0.envelope ?? "-", $0.createdAt] }
-            ).print()
+            try output.print(rows, ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE"]) {
+                [$0.team, $0.source, $0.kind, $0.envelopeDomain ?? "-", $0.createdAt]
+            }
         }
     }
 

@@ -17,9 +17,9 @@ struct AddressCommand: ParsableCommand {
         let sub: String
         /// `on`, `off`, `revoked` or `retired`: what mail to it meets first.
         let state: String
-        let forwarding: Bool
-        let current: Bool
-        let authorized: Bool
+        let isForwardingOn: Bool
+        let isCurrent: Bool
+        let isAuthorized: Bool
         let createdAt: String
         let retiredAt: String?
 
@@ -29,9 +29,9 @@ struct AddressCommand: ParsableCommand {
             user = address.account.userID
             account = address.account.number
             sub = address.account.sub
-            forwarding = address.isForwardingOn
-            current = address.isCurrent
-            authorized = address.hasLiveGrant
+            isForwardingOn = address.isForwardingOn
+            isCurrent = address.isCurrent
+            isAuthorized = address.hasLiveGrant
             createdAt = timestamp(address.createdAt)
             retiredAt = address.retiredAt.map(timestamp)
             state =
@@ -90,11 +90,9 @@ struct AddressCommand: ParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore { try $0.addresses.addresses(team: team, user: user) }.map(Row.init)
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"],
-                rows: rows.map { [$0.address, $0.team, $0.user ?? "-", $0.state, $0.createdAt] }
-            ).print()
+            try output.print(rows, ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"]) {
+                [$0.address, $0.team, $0.user ?? "-", $0.state, $0.createdAt]
+            }
         }
     }
 
@@ -107,7 +105,7 @@ struct AddressCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         private struct Consent: Encodable {
-            let app: String?
+            let clientId: String?
             let state: String
             let firstAuthorizedAt: String
             let lastAuthorizedAt: String
@@ -128,7 +126,7 @@ struct AddressCommand: ParsableCommand {
                 let account = found.account
                 let grants = try store.grants.grants(account: account.number).map { grant in
                     Consent(
-                        app: grant.group.primaryClientID, state: grant.state.rawValue,
+                        clientId: grant.group.primaryClientID, state: grant.state.rawValue,
                         firstAuthorizedAt: timestamp(grant.firstAuthorizedAt),
                         lastAuthorizedAt: timestamp(grant.lastAuthorizedAt), realUserStatus: grant.realUserStatus)
                 }
@@ -146,7 +144,7 @@ struct AddressCommand: ParsableCommand {
                     ("name", account.sharesName ? "shared" : "not shared"),
                     ("today", "\(whole.forwardedToday) forwarded, \(whole.repliedToday) replied"),
                 ]
-                lines += grants.map { ("consent", "\($0.app ?? "(mail alone)") \($0.state) since \($0.firstAuthorizedAt)") }
+                lines += grants.map { ("consent", "\($0.clientId ?? "(mail alone)") \($0.state) since \($0.firstAuthorizedAt)") }
                 Properties(lines: lines).print()
             }
         }

@@ -140,11 +140,9 @@ struct IssuerCommand: ParsableCommand {
             let rows = try installation.withStore { store in
                 try store.issuers.issuers().map { try Row($0, in: store) }
             }
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["NAME", "ISS", "KEYS", "ALGORITHMS", "NONCE", "FROM"],
-                rows: rows.map { [$0.name, $0.iss, $0.place, $0.algorithms.joined(separator: ","), $0.nonceForm, $0.origin] }
-            ).print()
+            try output.print(rows, ["NAME", "ISS", "KEYS", "ALGORITHMS", "NONCE", "FROM"]) {
+                [$0.name, $0.iss, $0.place, $0.algorithms.joined(separator: ","), $0.nonceForm, $0.origin]
+            }
         }
     }
 

@@ -20,22 +20,12 @@ struct SigningKeyCommand: ParsableCommand {
             """,
         subcommands: [Generate.self, List.self, Rotate.self, Retire.self, Published.self])
 
-    struct Row: Encodable {
-        let kid: String
-        let state: String
-        let createdAt: String
-        let activatedAt: String?
-        let deactivatedAt: String?
-        let retiredAt: String?
-
-        init(_ key: IdentityKey) {
-            kid = key.keyID
-            state = key.state.rawValue
-            createdAt = timestamp(key.createdAt)
-            activatedAt = key.activatedAt.map(timestamp)
-            deactivatedAt = key.deactivatedAt.map(timestamp)
-            retiredAt = key.retiredAt.map(timestamp)
-        }
+    private static func members(_ key: IdentityKey) -> Members {
+        [
+            "kid": key.keyID, "state": key.state.rawValue, "created_at": timestamp(key.createdAt),
+            "activated_at": key.activatedAt.map(timestamp), "deactivated_at": key.deactivatedAt.map(timestamp),
+            "retired_at": key.retiredAt.map(timestamp),
+        ]
     }
 
     struct Generate: AsyncParsableCommand {
@@ -67,20 +57,16 @@ struct SigningKeyCommand: ParsableCommand {
 
         func run() throws {
             let keys = try options.withStore { try $0.identityKeys.keys() }
-            if output.json { return try printJSON(keys.map(Row.init)) }
-            Table(
-                header: ["KID", "STATE", "SINCE"],
-                rows: keys.map { key in
-                    let since: Int64? =
-                        switch key.state {
-                        case .next: key.createdAt
-                        case .active: key.activatedAt
-                        case .retiring: key.deactivatedAt
-                        case .retired: key.retiredAt
-                        }
-                    return [key.keyID, key.state.rawValue, timestamp(since ?? key.createdAt)]
-                }
-            ).print()
+            try output.print(keys, ["KID", "STATE", "SINCE"], json: members) { key in
+                let since: Int64? =
+                    switch key.state {
+                    case .next: key.createdAt
+                    case .active: key.activatedAt
+                    case .retiring: key.deactivatedAt
+                    case .retired: key.retiredAt
+                    }
+                return [key.keyID, key.state.rawValue, timestamp(since ?? key.createdAt)]
+            }
         }
     }
 

@@ -71,16 +71,12 @@ struct AppCommand: ParsableCommand {
                     return try store.apps.apps(team: team).map { Row($0, team: team, redirects: redirects) }
                 }
             }
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["TEAM", "CLIENT_ID", "GROUP", "SINCE", "REDIRECT URIS"],
-                rows: rows.map {
-                    [
-                        $0.team, $0.clientId, $0.primary ? "(primary)" : $0.group ?? "-", $0.createdAt,
-                        $0.redirectUris.isEmpty ? "-" : $0.redirectUris.joined(separator: " "),
-                    ]
-                }
-            ).print()
+            try output.print(rows, ["TEAM", "CLIENT_ID", "GROUP", "SINCE", "REDIRECT URIS"]) {
+                [
+                    $0.team, $0.clientId, $0.primary ? "(primary)" : $0.group ?? "-", $0.createdAt,
+                    $0.redirectUris.isEmpty ? "-" : $0.redirectUris.joined(separator: " "),
+                ]
+            }
         }
     }
 

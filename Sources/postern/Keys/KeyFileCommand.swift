@@ -43,11 +43,9 @@ struct KeyFileCommand: ParsableCommand {
                     }
                 }
             }
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["PURPOSE", "ID", "STATE", "FINGERPRINT", "VALUES"],
-                rows: rows.map { [$0.purpose, $0.id, $0.state, $0.fingerprint, $0.values.map { "\($0)" } ?? "-"] }
-            ).print()
+            try output.print(rows, ["PURPOSE", "ID", "STATE", "FINGERPRINT", "VALUES"]) {
+                [$0.purpose, $0.id, $0.state, $0.fingerprint, $0.values.map { "\($0)" } ?? "-"]
+            }
         }
     }
 

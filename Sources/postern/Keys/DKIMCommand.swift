@@ -22,50 +22,19 @@ struct DKIMCommand: ParsableCommand {
             """,
         subcommands: [Generate.self, List.self, Activate.self, Retire.self, Records.self])
 
-    struct Row: Encodable {
-        let domain: String
-        let selector: String
-        let algorithm: String
-        let bits: Int
-        let state: String
-        let createdAt: String
-        let activatedAt: String?
-        let deactivatedAt: String?
-        let retiredAt: String?
-
-        init(_ key: DKIMKey) {
-            domain = key.domain
-            selector = key.selector
-            algorithm = key.algorithm.rawValue
-            bits = key.bits
-            state = key.state.rawValue
-            createdAt = timestamp(key.createdAt)
-            activatedAt = key.activatedAt.map(timestamp)
-            deactivatedAt = key.deactivatedAt.map(timestamp)
-            retiredAt = key.retiredAt.map(timestamp)
-        }
+    private static func members(_ key: DKIMKey) -> Members {
+        [
+            "domain": key.domain, "selector": key.selector, "algorithm": key.algorithm.rawValue, "bits": key.bits,
+            "state": key.state.rawValue, "created_at": timestamp(key.createdAt), "activated_at": key.activatedAt.map(timestamp),
+            "deactivated_at": key.deactivatedAt.map(timestamp), "retired_at": key.retiredAt.map(timestamp),
+        ]
     }
 
-    struct RecordRow: Encodable {
-        let domain: String
-        let selector: String
-        let state: String
-        let name: String
-        let type: String
-        let text: String
-        let strings: [String]
-        let zone: String
-
-        init(_ key: DKIMKey, _ publication: DKIMKeyPublication) {
-            domain = key.domain
-            selector = key.selector
-            state = key.state.rawValue
-            name = publication.name
-            type = "TXT"
-            text = publication.text
-            strings = publication.characterStrings
-            zone = publication.zoneFileRecord
-        }
+    private static func record(_ key: DKIMKey, _ publication: DKIMKeyPublication) -> Members {
+        [
+            "domain": key.domain, "selector": key.selector, "state": key.state.rawValue, "name": publication.name, "type": "TXT",
+            "text": publication.text, "strings": publication.characterStrings, "zone": publication.zoneFileRecord,
+        ]
     }
 
     struct Generate: ParsableCommand {
@@ -87,7 +56,7 @@ struct DKIMCommand: ParsableCommand {
                     installation.store, domain: domain ?? installation.configuration.relayDomains.first ?? "",
                     algorithm: algorithm.stored, selector: selector, bits: bits, thisChange())
                 let publication = try DKIMKeyMaker.publication(key, in: installation.store)
-                if output.json { return try printJSON(RecordRow(key, publication)) }
+                if output.json { return try printJSON(record(key, publication)) }
                 print(
                     """
                     Generated the \(key.algorithm.rawValue) key \(key.selector) of \(key.domain). Publish this record:
@@ -113,23 +82,19 @@ struct DKIMCommand: ParsableCommand {
 
         func run() throws {
             let keys = try options.withStore { try $0.dkimKeys.keys() }
-            if output.json { return try printJSON(keys.map(Row.init)) }
-            Table(
-                header: ["DOMAIN", "SELECTOR", "ALGORITHM", "BITS", "STATE", "SINCE"],
-                rows: keys.map { key in
-                    let since: Int64? =
-                        switch key.state {
-                        case .pending: key.createdAt
-                        case .active: key.activatedAt
-                        case .retiring: key.deactivatedAt
-                        case .retired: key.retiredAt
-                        }
-                    return [
-                        key.domain, key.selector, key.algorithm.rawValue, String(key.bits), key.state.rawValue,
-                        timestamp(since ?? key.createdAt),
-                    ]
-                }
-            ).print()
+            try output.print(keys, ["DOMAIN", "SELECTOR", "ALGORITHM", "BITS", "STATE", "SINCE"], json: members) { key in
+                let since: Int64? =
+                    switch key.state {
+                    case .pending: key.createdAt
+                    case .active: key.activatedAt
+                    case .retiring: key.deactivatedAt
+                    case .retired: key.retiredAt
+                    }
+                return [
+                    key.domain, key.selector, key.algorithm.rawValue, String(key.bits), key.state.rawValue,
+                    timestamp(since ?? key.createdAt),
+                ]
+            }
         }
     }
 
@@ -225,7 +190,7 @@ struct DKIMCommand: ParsableCommand {
                 }
                 if let selector { keys = [try store.dkimKeys.key(selector: selector, domain: domain)] }
                 let records = try keys.map { ($0, try DKIMKeyMaker.publication($0, in: store)) }
-                if output.json { return try printJSON(records.map(RecordRow.init)) }
+                if output.json { return try printJSON(records.map(record)) }
                 for (_, publication) in records { print(publication.zoneFileRecord) }
             }
         }

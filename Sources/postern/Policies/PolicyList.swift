@@ -139,17 +139,13 @@ struct PolicyList: ParsableCommand {
                 hash: $0.hash,
                 before: $0.hashBefore, detail: $0.detail)
         }
-        if output.json { return try printJSON(rows) }
-        Table(
-            header: ["AT", "BY", "WHAT", "POLICY", "VERSION", "HASH", "BEFORE", "DETAIL"],
-            rows: rows.map { row in
-                let detail = row.detail.split(separator: "\n").first.map(String.init) ?? ""
-                return [
-                    row.at, row.by, row.action, row.policy, row.version, row.hash.map(StoredPolicy.short) ?? "",
-                    row.before.map(StoredPolicy.short) ?? "", detail,
-                ]
-            }
-        ).print()
+        try output.print(rows, ["AT", "BY", "WHAT", "POLICY", "VERSION", "HASH", "BEFORE", "DETAIL"]) { row in
+            let detail = row.detail.split(separator: "\n").first.map(String.init) ?? ""
+            return [
+                row.at, row.by, row.action, row.policy, row.version, row.hash.map(StoredPolicy.short) ?? "",
+                row.before.map(StoredPolicy.short) ?? "", detail,
+            ]
+        }
     }
 
     private struct KeptRow: Encodable {
@@ -167,10 +163,8 @@ struct PolicyList: ParsableCommand {
                 policy: $0.name, version: $0.version, hash: $0.hash, addedAt: timestamp($0.addedAt),
                 isActive: active.contains($0.hash))
         }
-        if output.json { return try printJSON(rows) }
-        Table(
-            header: ["POLICY", "VERSION", "HASH", "SINCE", "STATE"],
-            rows: rows.map { [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.addedAt, $0.isActive ? "active" : ""] }
-        ).print()
+        try output.print(rows, ["POLICY", "VERSION", "HASH", "SINCE", "STATE"]) {
+            [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.addedAt, $0.isActive ? "active" : ""]
+        }
     }
 }

@@ -13,30 +13,13 @@ struct TransferCommand: ParsableCommand {
             """,
         subcommands: [Start.self, Status.self, Finish.self, Cancel.self])
 
-    struct Row: Encodable {
-        let app: String?
-        let from: String
-        let to: String
-        let state: String
-        let startedAt: String
-        let movedAt: String?
-        let endsAt: String?
-        let waiting: Int
-        let moved: Int
-        let transferSubs: Int
-
-        init(_ transfer: AppTransfer) {
-            app = transfer.group.primaryClientID
-            from = transfer.fromTeam
-            to = transfer.toTeam
-            state = transfer.state.rawValue
-            startedAt = timestamp(transfer.startedAt)
-            movedAt = transfer.movedAt.map(timestamp)
-            endsAt = transfer.endsAt.map(timestamp)
-            waiting = transfer.waiting
-            moved = transfer.moved
-            transferSubs = transfer.subjects
-        }
+    private static func members(_ transfer: AppTransfer) -> Members {
+        [
+            "app": transfer.group.primaryClientID, "from": transfer.fromTeam, "to": transfer.toTeam,
+            "state": transfer.state.rawValue, "started_at": timestamp(transfer.startedAt),
+            "moved_at": transfer.movedAt.map(timestamp), "ends_at": transfer.endsAt.map(timestamp), "waiting": transfer.waiting,
+            "moved": transfer.moved, "transfer_subs": transfer.subjects,
+        ]
     }
 
     struct Start: ParsableCommand {
@@ -63,17 +46,16 @@ struct TransferCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { try $0.transfers.transfers(app: clientID) }.map(Row.init)
-            if output.json { return try printJSON(rows) }
-            Table(
-                header: ["APP", "FROM", "TO", "STATE", "STARTED", "ENDS", "WAITING", "MOVED", "TRANSFER SUBS"],
-                rows: rows.map {
-                    [
-                        $0.app ?? "-", $0.from, $0.to, $0.state, $0.startedAt, $0.endsAt ?? "-", "\($0.waiting)", "\($0.moved)",
-                        "\($0.transferSubs)",
-                    ]
-                }
-            ).print()
+            let rows = try installation.withStore { try $0.transfers.transfers(app: clientID) }
+            try output.print(
+                rows, ["APP", "FROM", "TO", "STATE", "STARTED", "ENDS", "WAITING", "MOVED", "TRANSFER SUBS"], json: members
+            ) {
+                [
+                    $0.group.primaryClientID ?? "-", $0.fromTeam, $0.toTeam, $0.state.rawValue, timestamp($0.startedAt),
+                    $0.endsAt.map(timestamp) ?? "-", "\($0.waiting)", "\($0.moved)",
+                    "\($0.subjects)",
+                ]
+            }
         }
     }
 

@@ -9,36 +9,19 @@ struct AddressCommand: ParsableCommand {
         commandName: "address", abstract: "Issue, list, show, switch and retire relay addresses.",
         subcommands: [Issue.self, List.self, Show.self, On.self, Off.self, Retire.self])
 
-    struct Row: Encodable {
-        let address: String
-        let team: String
-        let user: String?
-        let account: Int64
-        let sub: String
-        /// `on`, `off`, `revoked` or `retired`: what mail to it meets first.
-        let state: String
-        let isForwardingOn: Bool
-        let isCurrent: Bool
-        let isAuthorized: Bool
-        let createdAt: String
-        let retiredAt: String?
+    /// `on`, `off`, `revoked` or `retired`: what mail to it meets first.
+    static func state(_ address: RelayAddress) -> String {
+        if address.retiredAt != nil { return "retired" }
+        return !address.hasLiveGrant ? "revoked" : address.isForwardingOn ? "on" : "off"
+    }
 
-        init(_ address: RelayAddress) {
-            self.address = address.address.wireForm
-            team = address.account.teamID
-            user = address.account.userID
-            account = address.account.number
-            sub = address.account.sub
-            isForwardingOn = address.isForwardingOn
-            isCurrent = address.isCurrent
-            isAuthorized = address.hasLiveGrant
-            createdAt = timestamp(address.createdAt)
-            retiredAt = address.retiredAt.map(timestamp)
-            state =
-                if address.retiredAt != nil { "retired" } else if !address.hasLiveGrant { "revoked" } else {
-                    address.isForwardingOn ? "on" : "off"
-                }
-        }
+    static func members(_ address: RelayAddress) -> Members {
+        [
+            "address": address.address.wireForm, "team": address.account.teamID, "user": address.account.userID,
+            "account": address.account.number, "sub": address.account.sub, "state": state(address),
+            "is_forwarding_on": address.isForwardingOn, "is_current": address.isCurrent, "is_authorized": address.hasLiveGrant,
+            "created_at": timestamp(address.createdAt), "retired_at": address.retiredAt.map(timestamp),
+        ]
     }
 
     struct Issue: ParsableCommand {
@@ -72,7 +55,7 @@ struct AddressCommand: ParsableCommand {
                         "user \(user) has no verified inbox: nothing is forwarded until one is confirmed; see postern inbox list \(user)"
                     )
                 }
-                if output.json { return try printJSON(Row(issued.address)) }
+                if output.json { return try printJSON(members(issued.address)) }
                 print(issued.address.address.wireForm)
             }
         }
@@ -89,9 +72,11 @@ struct AddressCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { try $0.addresses.addresses(team: team, user: user) }.map(Row.init)
-            try output.print(rows, ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"]) {
-                [$0.address, $0.team, $0.user ?? "-", $0.state, $0.createdAt]
+            let found = try installation.withStore { try $0.addresses.addresses(team: team, user: user) }
+            try output.print(found, ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"], json: members) {
+                [
+                    $0.address.wireForm, $0.account.teamID, $0.account.userID ?? "-", state($0), timestamp($0.createdAt),
+                ]
             }
         }
     }
@@ -104,47 +89,38 @@ struct AddressCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        private struct Consent: Encodable {
-            let clientId: String?
-            let state: String
-            let firstAuthorizedAt: String
-            let lastAuthorizedAt: String
-            let realUserStatus: Int?
-        }
-
-        private struct Whole: Encodable {
-            let address: Row
-            let grants: [Consent]
-            let forwardedToday: Int
-            let repliedToday: Int
-            let sharesName: Bool
-        }
-
         func run() throws {
             try installation.withStore { store in
                 let found = try store.addresses.address(address.resolve(store))
                 let account = found.account
-                let grants = try store.grants.grants(account: account.number).map { grant in
-                    Consent(
-                        clientId: grant.group.primaryClientID, state: grant.state.rawValue,
-                        firstAuthorizedAt: timestamp(grant.firstAuthorizedAt),
-                        lastAuthorizedAt: timestamp(grant.lastAuthorizedAt), realUserStatus: grant.realUserStatus)
-                }
+                let grants = try store.grants.grants(account: account.number)
                 let today = Day.number(PosternClock.now())
-                let row = Row(found)
-                let whole = Whole(
-                    address: row, grants: grants,
-                    forwardedToday: try store.counters.count(account: account.number, kind: .forwarded, day: today),
-                    repliedToday: try store.counters.count(account: account.number, kind: .replied, day: today),
-                    sharesName: account.sharesName)
-                if output.json { return try printJSON(whole) }
+                let forwarded = try store.counters.count(account: account.number, kind: .forwarded, day: today)
+                let replied = try store.counters.count(account: account.number, kind: .replied, day: today)
+                if output.json {
+                    let consents = grants.map { grant -> Members in
+                        [
+                            "client_id": grant.group.primaryClientID, "state": grant.state.rawValue,
+                            "first_authorized_at": timestamp(grant.firstAuthorizedAt),
+                            "last_authorized_at": timestamp(grant.lastAuthorizedAt), "real_user_status": grant.realUserStatus,
+                        ]
+                    }
+                    return try printJSON(
+                        [
+                            "address": members(found), "grants": consents, "forwarded_today": forwarded, "replied_today": replied,
+                            "shares_name": account.sharesName,
+                        ] as Members)
+                }
                 var lines = [
-                    ("address", row.address), ("team", row.team), ("user", row.user ?? "-"), ("state", row.state),
-                    ("since", row.createdAt), ("account", "\(row.account)"), ("sub", row.sub),
-                    ("name", account.sharesName ? "shared" : "not shared"),
-                    ("today", "\(whole.forwardedToday) forwarded, \(whole.repliedToday) replied"),
+                    ("address", found.address.wireForm), ("team", account.teamID), ("user", account.userID ?? "-"),
+                    ("state", state(found)), ("since", timestamp(found.createdAt)), ("account", "\(account.number)"),
+                    ("sub", account.sub), ("name", account.sharesName ? "shared" : "not shared"),
+                    ("today", "\(forwarded) forwarded, \(replied) replied"),
                 ]
-                lines += grants.map { ("consent", "\($0.clientId ?? "(mail alone)") \($0.state) since \($0.firstAuthorizedAt)") }
+                lines += grants.map {
+                    let app = $0.group.primaryClientID ?? "(mail alone)"
+                    return ("consent", "\(app) \($0.state.rawValue) since \(timestamp($0.firstAuthorizedAt))")
+                }
                 Properties(lines: lines).print()
             }
         }

@@ -12,22 +12,11 @@ struct AppCommand: ParsableCommand {
             """,
         subcommands: [Add.self, List.self, Remove.self, Redirect.self, Key.self, Nonce.self])
 
-    struct Row: Encodable {
-        let team: String
-        let clientId: String
-        let group: String?
-        let primary: Bool
-        let redirectUris: [String]
-        let createdAt: String
-
-        init(_ app: App, team: String, redirects: [String: [String]]) {
-            self.team = team
-            clientId = app.clientID
-            group = app.group.primaryClientID
-            primary = app.isPrimary
-            redirectUris = redirects[app.clientID] ?? []
-            createdAt = timestamp(app.createdAt)
-        }
+    static func members(_ app: App, team: String, redirects: [String: [String]]) -> Members {
+        [
+            "team": team, "client_id": app.clientID, "group": app.group.primaryClientID, "primary": app.isPrimary,
+            "redirect_uris": redirects[app.clientID] ?? [], "created_at": timestamp(app.createdAt),
+        ]
     }
 
     struct Add: ParsableCommand {
@@ -65,16 +54,18 @@ struct AppCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { store in
+            let apps = try installation.withStore { store in
                 try (team.map { [$0] } ?? store.teams.all().map(\.id)).flatMap { team in
                     let redirects = try store.clients.redirects(team: team)
-                    return try store.apps.apps(team: team).map { Row($0, team: team, redirects: redirects) }
+                    return try store.apps.apps(team: team).map { (team: team, app: $0, redirects: redirects) }
                 }
             }
-            try output.print(rows, ["TEAM", "CLIENT_ID", "GROUP", "SINCE", "REDIRECT URIS"]) {
+            try output.print(apps, ["TEAM", "CLIENT_ID", "GROUP", "SINCE", "REDIRECT URIS"]) {
+                members($0.app, team: $0.team, redirects: $0.redirects)
+            } columns: { team, app, redirects in
                 [
-                    $0.team, $0.clientId, $0.primary ? "(primary)" : $0.group ?? "-", $0.createdAt,
-                    $0.redirectUris.isEmpty ? "-" : $0.redirectUris.joined(separator: " "),
+                    team, app.clientID, app.isPrimary ? "(primary)" : app.group.primaryClientID ?? "-", timestamp(app.createdAt),
+                    redirects[app.clientID].flatMap { $0.isEmpty ? nil : $0.joined(separator: " ") } ?? "-",
                 ]
             }
         }

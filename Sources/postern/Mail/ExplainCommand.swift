@@ -51,7 +51,7 @@ struct ExplainCommand: ParsableCommand {
                 now: try time.map(TimeArgument.seconds) ?? PosternClock.now(),
                 message: Array(FileHandle.standardInput.readDataToEndOfFile()))
             let explanation = try questions.explain(message, zone: zone)
-            if output.json { try BatchLine.print(ExplainResponse(explanation)) } else { ExplainText.print(explanation) }
+            if output.json { try BatchLine.print(explanation.members()) } else { ExplainText.print(explanation) }
         }
     }
 
@@ -60,9 +60,8 @@ struct ExplainCommand: ParsableCommand {
             guard !line.allSatisfy(\.isWhitespace) else { continue }
             do {
                 let question = try JSONDecoder().decode(ExplainRequest.self, from: Data(line.utf8))
-                var answer = ExplainResponse(try questions.explain(question.message(), zone: question.dns ?? zone))
-                answer.id = question.id ?? .null
-                try BatchLine.print(answer)
+                let explanation = try questions.explain(question.message(), zone: question.dns ?? zone)
+                try BatchLine.print(explanation.members(id: question.id ?? .null))
             } catch {
                 try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
             }
@@ -125,52 +124,21 @@ struct ExplainRequest: Decodable {
     }
 }
 
-/// The answer as JSON.
-struct ExplainResponse: Encodable {
-    struct Reply: Encodable {
-        let rcpt: String
-        let code: Int
-        let enhanced: String
-        let text: String
-    }
-
-    var id: BatchID?
-    let action: String
-    let replies: [Reply]
-    let reasons: [String]
-    let envelopeFrom: String?
-    let rcpts: [String]
-    let messageBase64: String?
-    /// Nil, and absent, without copies.
-    let copies: [ExplainResponse]?
-
-    init(_ explanation: Explanation) {
-        action = explanation.action.rawValue
-        replies = explanation.replies.map {
-            Reply(rcpt: $0.recipient, code: $0.reply.code, enhanced: $0.reply.enhanced, text: $0.reply.text)
+extension Explanation {
+    /// As JSON. Every member but `copies` and `id` is there in every answer; what there is nothing of is null.
+    fileprivate func members(id: BatchID? = nil) -> Members {
+        let replies = replies.map { reply -> Members in
+            [
+                "rcpt": reply.recipient, "code": reply.reply.code, "enhanced": reply.reply.enhanced, "text": reply.reply.text,
+            ]
         }
-        reasons = explanation.reasons.map { $0.detail.isEmpty ? $0.code : "\($0.code): \($0.detail)" }
-        envelopeFrom = explanation.outgoing?.sender
-        rcpts = explanation.outgoing?.recipients ?? []
-        messageBase64 = explanation.outgoing.map { Data($0.bytes).base64EncodedString() }
-        copies = explanation.copies.isEmpty ? nil : explanation.copies.map(Self.init)
-    }
-
-    enum CodingKeys: CodingKey {
-        case id, action, replies, reasons, envelopeFrom, rcpts, messageBase64, copies
-    }
-
-    /// Every key but `copies` is there in every answer; what there is nothing of is null.
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        if let id { try container.encode(id, forKey: .id) }
-        try container.encode(action, forKey: .action)
-        try container.encode(replies, forKey: .replies)
-        try container.encode(reasons, forKey: .reasons)
-        try container.encode(envelopeFrom, forKey: .envelopeFrom)
-        try container.encode(rcpts, forKey: .rcpts)
-        try container.encode(messageBase64, forKey: .messageBase64)
-        try container.encodeIfPresent(copies, forKey: .copies)
+        return [
+            "id": id, "action": action.rawValue, "replies": replies,
+            "reasons": reasons.map { $0.detail.isEmpty ? $0.code : "\($0.code): \($0.detail)" },
+            "envelope_from": Members.orNull(outgoing?.sender), "rcpts": outgoing?.recipients ?? [],
+            "message_base64": Members.orNull(outgoing.map { Data($0.bytes).base64EncodedString() }),
+            "copies": copies.isEmpty ? nil : copies.map { $0.members() },
+        ]
     }
 }
 

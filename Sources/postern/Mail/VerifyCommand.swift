@@ -95,8 +95,8 @@ final class VerifyQuestions {
         makeClient = client
     }
 
-    func answer(_ question: MessageToVerify, id: BatchID?, zone: ZoneFile?) throws -> VerifyResponse {
-        VerifyResponse(id: id, try MessageVerifier.verify(question, resolver: try resolver(zone), directory: directory))
+    func answer(_ question: MessageToVerify, id: BatchID?, zone: ZoneFile?) throws -> Members {
+        Self.members(id, try MessageVerifier.verify(question, resolver: try resolver(zone), directory: directory))
     }
 
     private func resolver(_ zone: ZoneFile?) throws -> any DNSResolver {
@@ -135,98 +135,41 @@ struct VerifyRequest: Decodable {
     }
 }
 
-/// The answer as JSON. Without a message only `spf` is there.
-struct VerifyResponse: Encodable {
-    struct SPFPart: Encodable {
-        let result: String
-        let domain: String
-        let identity: String
-        let reason: String
-    }
-
-    struct DKIMPart: Encodable {
-        let d: String
-        let s: String
-        let a: String
-        let result: String
-        let reason: String
-        let coversWholeBody: Bool
-    }
-
-    struct DMARCPart: Encodable {
-        let result: String
-        let domain: String
-        let policy: String
-    }
-
-    struct FromPart: Encodable {
-        let addresses: [String]?
-        let error: String?
-    }
-
-    struct ProofPart: Encodable {
-        struct Source: Encodable {
-            let source: String
-            let proved: Bool
-            let reason: String
-        }
-
-        let authorDomain: String?
-        let alignedDkim: [String]
-        let alignedSpf: String?
-        let proved: Bool
-        let temporary: Bool
-        let reason: String
-        let sources: [Source]?
-
-        enum CodingKeys: CodingKey { case authorDomain, alignedDkim, alignedSpf, proved, temporary, reason, sources }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            // Null rather than absent: there was a question, and the answer is none.
-            try container.encode(authorDomain, forKey: .authorDomain)
-            try container.encode(alignedDkim, forKey: .alignedDkim)
-            try container.encode(alignedSpf, forKey: .alignedSpf)
-            try container.encode(proved, forKey: .proved)
-            try container.encode(temporary, forKey: .temporary)
-            try container.encode(reason, forKey: .reason)
-            try container.encodeIfPresent(sources, forKey: .sources)
-        }
-    }
-
-    let id: BatchID?
-    let spf: SPFPart
-    let dkim: [DKIMPart]?
-    let dmarc: DMARCPart?
-    let from: FromPart?
-    let proof: ProofPart?
-
-    init(id: BatchID?, _ verification: AuthenticationReport) {
-        self.id = id
-        let finding = verification.spf
-        spf = SPFPart(
-            result: finding.result.rawValue, domain: finding.domain, identity: finding.identity.rawValue, reason: finding.reason)
-        guard let content = verification.content else {
-            (dkim, dmarc, from, proof) = (nil, nil, nil, nil)
-            return
-        }
-        dkim = content.dkim.map {
-            DKIMPart(
-                d: $0.domain, s: $0.selector, a: $0.algorithm, result: $0.result.rawValue, reason: $0.reason,
-                coversWholeBody: $0.coversWholeBody)
+extension VerifyQuestions {
+    /// The answer as JSON. Without a message only `spf` is there.
+    private static func members(_ id: BatchID?, _ report: AuthenticationReport) -> Members {
+        let spf = report.spf
+        let answer: Members = [
+            "id": id,
+            "spf": [
+                "result": spf.result.rawValue, "domain": spf.domain, "identity": spf.identity.rawValue, "reason": spf.reason,
+            ] as Members,
+        ]
+        guard let content = report.content else { return answer }
+        let dkim = content.dkim.map { finding -> Members in
+            [
+                "d": finding.domain, "s": finding.selector, "a": finding.algorithm, "result": finding.result.rawValue,
+                "reason": finding.reason, "covers_whole_body": finding.coversWholeBody,
+            ]
         }
         // A From that names no one has no domain whose policy could be asked for.
-        dmarc = DMARCPart(
-            result: (content.dmarc?.result ?? .permerror).rawValue, domain: content.dmarc?.domain ?? "",
-            policy: content.dmarc?.policy ?? "")
-        switch content.author {
-        case .success(let author): from = FromPart(addresses: [author.wireForm], error: nil)
-        case .failure(let defect): from = FromPart(addresses: nil, error: defect.description)
-        }
-        proof = ProofPart(
-            authorDomain: content.proof.authorDomain, alignedDkim: content.proof.alignedDKIM,
-            alignedSpf: content.proof.alignedSPF,
-            proved: content.proof.isProved, temporary: content.proof.isTemporary, reason: content.proof.reason,
-            sources: content.proof.sources?.map { ProofPart.Source(source: $0.source, proved: $0.isProved, reason: $0.reason) })
+        let dmarc: Members = [
+            "result": (content.dmarc?.result ?? .permerror).rawValue, "domain": content.dmarc?.domain ?? "",
+            "policy": content.dmarc?.policy ?? "",
+        ]
+        let from: Members =
+            switch content.author {
+            case .success(let author): ["addresses": [author.wireForm]]
+            case .failure(let defect): ["error": defect.description]
+            }
+        let proof: Members = [
+            "author_domain": Members.orNull(content.proof.authorDomain), "aligned_dkim": content.proof.alignedDKIM,
+            "aligned_spf": Members.orNull(content.proof.alignedSPF), "proved": content.proof.isProved,
+            "temporary": content.proof.isTemporary, "reason": content.proof.reason,
+            "sources": content.proof.sources?.map {
+                ["source": $0.source, "proved": $0.isProved, "reason": $0.reason] as Members
+            },
+        ]
+        return answer.merging(["dkim": dkim, "dmarc": dmarc, "from": from, "proof": proof])
     }
 }

@@ -44,7 +44,7 @@ struct PolicyBacktest: ParsableCommand {
                 let page = BacktestPage(run.backtest, label: referred.label, leftOut: run.leftOut, madeAt: now)
                 try OwnedFile.write(page.html.utf8, to: html)
             }
-            if output.json { return try printJSON(BacktestRow(run, referred)) }
+            if output.json { return try printJSON(Self.members(run, referred)) }
             print("\(referred.label) on \(Figures.count(run.backtest.comparison.total.questions)) decisions\(period.words)\n")
             print(run.backtest.text(leftOut: run.leftOut))
             if let html { print("\nWrote \(html)") }
@@ -78,82 +78,39 @@ struct PeriodOptions: ParsableArguments {
     }
 }
 
-/// Outcomes as JSON.
-struct OutcomeRow: Encodable {
-    let asked: Int
-    let passed: Int
-    let failed: Int
-    let abandoned: Int
-    let open: Int
-    let legitimate: Int
-    let fraudulent: Int
-
-    init(_ counts: OutcomeCounts) {
-        (asked, passed, failed, abandoned) = (counts.asked, counts.passed, counts.failed, counts.abandoned)
-        (open, legitimate, fraudulent) = (counts.open, counts.legitimate, counts.fraudulent)
+extension PolicyBacktest {
+    private static func members(_ run: BacktestRun, _ referred: ReferredPolicy) -> Members {
+        let backtest = run.backtest
+        let flips = backtest.flippingRules.map { rule -> Members in
+            [
+                "rule": rule.id, "newly_asks": rule.count.newlyAsks, "no_longer_asks": rule.count.noLongerAsks,
+                "newly": rule.flips.newlyAsked.members, "no_longer": rule.flips.noLongerAsked.members,
+            ]
+        }
+        let slices = backtest.slices.sorted { $0.key < $1.key }.map { time, slice -> Members in
+            [
+                "at": timestamp(time), "questions": slice.questions, "asked_before": slice.askedBefore,
+                "asked_after": slice.askedAfter,
+            ]
+        }
+        return [
+            "candidate": "\(referred.policy.name) \(referred.policy.version)", "hash": referred.hash,
+            "first": backtest.first.map(timestamp), "last": backtest.last.map(timestamp), "left_out": run.leftOut,
+            "step_up_before": backtest.stepUpBefore, "step_up_after": backtest.stepUpAfter,
+            "comparison": backtest.comparison.members, "flips": flips, "newly_asked": backtest.flips.newlyAsked.members,
+            "no_longer_asked": backtest.flips.noLongerAsked.members, "slices": slices, "lacking_decisions": backtest.lackingRows,
+            "lacking_signals": backtest.lacking, "broken_guarantees": backtest.brokenGuaranteeCount,
+            "unreadable": backtest.unreadable, "cautions": backtest.cautions,
+        ]
     }
 }
 
-private struct BacktestRow: Encodable {
-    struct Rule: Encodable {
-        let rule: String
-        let newlyAsks: Int
-        let noLongerAsks: Int
-        let newly: OutcomeRow
-        let noLonger: OutcomeRow
-    }
-    struct Slice: Encodable {
-        let at: String
-        let questions: Int
-        let askedBefore: Int
-        let askedAfter: Int
-    }
-
-    let candidate: String
-    let hash: String
-    let first: String?
-    let last: String?
-    let leftOut: Int
-    let stepUpBefore: Double?
-    let stepUpAfter: Double?
-    let comparison: ComparisonRow
-    let flips: [Rule]
-    let newlyAsked: OutcomeRow
-    let noLongerAsked: OutcomeRow
-    let slices: [Slice]
-    let lackingDecisions: Int
-    let lackingSignals: [String: Int]
-    let brokenGuarantees: Int
-    let unreadable: Int
-    let cautions: [String]
-
-    init(_ run: BacktestRun, _ referred: ReferredPolicy) {
-        let backtest = run.backtest
-        candidate = "\(referred.policy.name) \(referred.policy.version)"
-        hash = referred.hash
-        first = backtest.first.map(timestamp)
-        last = backtest.last.map(timestamp)
-        leftOut = run.leftOut
-        stepUpBefore = backtest.stepUpBefore
-        stepUpAfter = backtest.stepUpAfter
-        comparison = ComparisonRow(backtest.comparison)
-        flips = backtest.flippingRules.map {
-            Rule(
-                rule: $0.id, newlyAsks: $0.count.newlyAsks, noLongerAsks: $0.count.noLongerAsks,
-                newly: OutcomeRow($0.flips.newlyAsked),
-                noLonger: OutcomeRow($0.flips.noLongerAsked))
-        }
-        newlyAsked = OutcomeRow(backtest.flips.newlyAsked)
-        noLongerAsked = OutcomeRow(backtest.flips.noLongerAsked)
-        slices = backtest.slices.sorted { $0.key < $1.key }.map {
-            Slice(
-                at: timestamp($0.key), questions: $0.value.questions, askedBefore: $0.value.askedBefore,
-                askedAfter: $0.value.askedAfter)
-        }
-        lackingDecisions = backtest.lackingRows
-        lackingSignals = backtest.lacking
-        brokenGuarantees = backtest.brokenGuaranteeCount
-        unreadable = backtest.unreadable
-        cautions = backtest.cautions
+extension OutcomeCounts {
+    /// As JSON.
+    var members: Members {
+        [
+            "asked": asked, "passed": passed, "failed": failed, "abandoned": abandoned, "open": open, "legitimate": legitimate,
+            "fraudulent": fraudulent,
+        ]
     }
 }

@@ -38,7 +38,14 @@ struct PolicyDiffCommand: ParsableCommand {
         let diff = PolicyDiff(from: old.policy, to: new.policy)
         guard let now = CELTimestamp(seconds: PolicyTestSuite.defaultNow) else { return }
         let (comparison, examples) = PolicyComparison.onGeneratedInputs(old.policy, new.policy, count: inputs, now: now)
-        if output.json { return try printJSON(Row(old, new, diff, comparison, examples)) }
+        if output.json {
+            return try printJSON(
+                [
+                    "from": old.hash, "to": new.hash, "differences": diff.items.map(Self.members),
+                    "behaviour": comparison.members,
+                    "examples": examples,
+                ] as Members)
+        }
         print("\(old.label) → \(new.label)\n")
         print(diff.text)
         print("")
@@ -61,80 +68,32 @@ struct PolicyDiffCommand: ParsableCommand {
         }
     }
 
-    private struct Row: Encodable {
-        struct Item: Encodable {
-            let section: String
-            let change: String
-            let name: String
-            let details: [Detail]
-        }
-        struct Detail: Encodable {
-            let property: String
-            let before: String?
-            let after: String?
-        }
-
-        let from: String
-        let to: String
-        let differences: [Item]
-        let behaviour: ComparisonRow
-        let examples: [String]
-
-        init(
-            _ old: ReferredPolicy, _ new: ReferredPolicy, _ diff: PolicyDiff, _ comparison: PolicyComparison, _ examples: [String]
-        ) {
-            from = old.hash
-            to = new.hash
-            differences = diff.items.map { item in
-                Item(
-                    section: item.section, change: item.kind.rawValue, name: item.name,
-                    details: item.details.map { Detail(property: $0.label, before: $0.before, after: $0.after) })
-            }
-            behaviour = ComparisonRow(comparison)
-            self.examples = examples
-        }
+    private static func members(_ item: PolicyDiff.Item) -> Members {
+        let details = item.details.map { ["property": $0.label, "before": $0.before, "after": $0.after] as Members }
+        return ["section": item.section, "change": item.kind.rawValue, "name": item.name, "details": details]
     }
 }
 
-/// A comparison as JSON.
-struct ComparisonRow: Encodable {
-    struct Count: Encodable {
-        let questions: Int
-        let askedBefore: Int
-        let askedAfter: Int
-        let newlyAsked: Int
-        let noLongerAsked: Int
-        let otherChallenges: Int
-
-        init(_ count: PolicyComparison.Count) {
-            questions = count.questions
-            askedBefore = count.askedBefore
-            askedAfter = count.askedAfter
-            newlyAsked = count.newlyAsked
-            noLongerAsked = count.noLongerAsked
-            otherChallenges = count.otherChallenges
-        }
+extension PolicyComparison.Count {
+    fileprivate var members: Members {
+        [
+            "questions": questions, "asked_before": askedBefore, "asked_after": askedAfter, "newly_asked": newlyAsked,
+            "no_longer_asked": noLongerAsked, "other_challenges": otherChallenges,
+        ]
     }
-    struct Rule: Encodable {
-        let rule: String
-        let askedBefore: Int
-        let askedAfter: Int
-        let newlyAsks: Int
-        let noLongerAsks: Int
-    }
+}
 
-    let total: Count
-    let events: [String: Count]
-    let rules: [Rule]
-
-    init(_ comparison: PolicyComparison) {
-        total = Count(comparison.total)
-        events = Dictionary(uniqueKeysWithValues: comparison.events.map { ($0.key.rawValue, Count($0.value)) })
-        rules = comparison.rulesByWeight.map {
-            Rule(
-                rule: $0.id, askedBefore: $0.count.askedBefore, askedAfter: $0.count.askedAfter, newlyAsks: $0.count.newlyAsks,
-                noLongerAsks: $0.count.noLongerAsks)
+extension PolicyComparison {
+    /// As JSON.
+    var members: Members {
+        let rules = rulesByWeight.map { rule -> Members in
+            [
+                "rule": rule.id, "asked_before": rule.count.askedBefore, "asked_after": rule.count.askedAfter,
+                "newly_asks": rule.count.newlyAsks, "no_longer_asks": rule.count.noLongerAsks,
+            ]
         }
+        let events = Dictionary(uniqueKeysWithValues: events.map { ($0.key.rawValue, $0.value.members) })
+        return ["total": total.members, "events": events, "rules": rules]
     }
 }
 

@@ -121,50 +121,33 @@ struct PolicyList: ParsableCommand {
 
     // MARK: Other lists
 
-    private struct ChangeRow: Encodable {
-        let at: String
-        let by: String
-        let action: String
-        let policy: String
-        let version: String
-        let hash: String?
-        let before: String?
-        let detail: String
-    }
-
     private func printHistory(_ repository: PolicyRepository) throws {
-        let rows = try repository.changes(limit: 200).map {
-            ChangeRow(
-                at: timestamp($0.at), by: $0.actor, action: $0.action.rawValue, policy: $0.name, version: $0.version,
-                hash: $0.hash,
-                before: $0.hashBefore, detail: $0.detail)
-        }
-        try output.print(rows, ["AT", "BY", "WHAT", "POLICY", "VERSION", "HASH", "BEFORE", "DETAIL"]) { row in
-            let detail = row.detail.split(separator: "\n").first.map(String.init) ?? ""
-            return [
-                row.at, row.by, row.action, row.policy, row.version, row.hash.map(StoredPolicy.short) ?? "",
-                row.before.map(StoredPolicy.short) ?? "", detail,
+        let header = ["AT", "BY", "WHAT", "POLICY", "VERSION", "HASH", "BEFORE", "DETAIL"]
+        try output.print(try repository.changes(limit: 200), header) { change in
+            [
+                "at": timestamp(change.at), "by": change.actor, "action": change.action.rawValue, "policy": change.name,
+                "version": change.version, "hash": change.hash, "before": change.hashBefore, "detail": change.detail,
+            ]
+        } columns: { change in
+            [
+                timestamp(change.at), change.actor, change.action.rawValue, change.name, change.version,
+                change.hash.map(StoredPolicy.short) ?? "", change.hashBefore.map(StoredPolicy.short) ?? "",
+                change.detail.split(separator: "\n").first.map(String.init) ?? "",
             ]
         }
     }
 
-    private struct KeptRow: Encodable {
-        let policy: String
-        let version: String
-        let hash: String
-        let addedAt: String
-        let isActive: Bool
-    }
-
     private func printAll(_ repository: PolicyRepository) throws {
         let active = Set(try repository.arrangement().policies.map(\.hash))
-        let rows = try repository.policies().map {
-            KeptRow(
-                policy: $0.name, version: $0.version, hash: $0.hash, addedAt: timestamp($0.addedAt),
-                isActive: active.contains($0.hash))
-        }
-        try output.print(rows, ["POLICY", "VERSION", "HASH", "SINCE", "STATE"]) {
-            [$0.policy, $0.version, StoredPolicy.short($0.hash), $0.addedAt, $0.isActive ? "active" : ""]
+        try output.print(try repository.policies(), ["POLICY", "VERSION", "HASH", "SINCE", "STATE"]) {
+            [
+                "policy": $0.name, "version": $0.version, "hash": $0.hash, "added_at": timestamp($0.addedAt),
+                "is_active": active.contains($0.hash),
+            ]
+        } columns: {
+            [
+                $0.name, $0.version, StoredPolicy.short($0.hash), timestamp($0.addedAt), active.contains($0.hash) ? "active" : "",
+            ]
         }
     }
 }

@@ -45,7 +45,7 @@ struct PolicyShow: ParsableCommand {
         }
         if let export { return try write(referred.candidate.document, to: export) }
         if source { return print(referred.candidate.document.files[PolicyDocument.policyFile] ?? "", terminator: "") }
-        if output.json { return try printJSON(Row(referred)) }
+        if output.json { return try printJSON(Self.members(referred)) }
         print(Self.text(referred))
     }
 
@@ -99,36 +99,19 @@ struct PolicyShow: ParsableCommand {
         return lines.joined(separator: "\n")
     }
 
-    private struct Row: Encodable {
-        struct Rule: Encodable {
-            let id: String
-            let effect: String
-            let events: [String]
-            let challenge: String
-            let reason: String
-            let mode: String
-            let condition: String
+    private static func members(_ referred: ReferredPolicy) -> Members {
+        let policy = referred.policy
+        let rules = policy.rules.map { rule -> Members in
+            [
+                "id": rule.id, "effect": rule.effect.rawValue,
+                "events": PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue),
+                "challenge": policy.challenges[rule.challenge].kind, "reason": rule.reason, "mode": rule.mode.rawValue,
+                "condition": rule.condition.text,
+            ]
         }
-
-        let policy: String
-        let version: String
-        let hash: String
-        let rules: [Rule]
-        let files: [String: String]
-
-        init(_ referred: ReferredPolicy) {
-            let policy = referred.policy
-            self.policy = policy.name
-            version = policy.version
-            hash = referred.hash
-            rules = policy.rules.map { rule in
-                Rule(
-                    id: rule.id, effect: rule.effect.rawValue,
-                    events: PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue),
-                    challenge: policy.challenges[rule.challenge].kind, reason: rule.reason, mode: rule.mode.rawValue,
-                    condition: rule.condition.text)
-            }
-            files = referred.candidate.document.files
-        }
+        return [
+            "policy": policy.name, "version": policy.version, "hash": referred.hash, "rules": rules,
+            "files": referred.candidate.document.files,
+        ]
     }
 }

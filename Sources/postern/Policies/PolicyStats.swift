@@ -36,7 +36,7 @@ struct PolicyStats: ParsableCommand {
                 place = next
             }
             bar.clear()
-            if output.json { return try printJSON(Row(statistics)) }
+            if output.json { return try printJSON(Self.members(statistics)) }
             Self.report(statistics, period.words)
         }
     }
@@ -79,60 +79,26 @@ struct PolicyStats: ParsableCommand {
         }
     }
 
-    private struct Row: Encodable {
-        struct Event: Encodable {
-            let decisions: Int
-            let stepUpRate: Double?
-            let passRate: Double?
-            let failureRate: Double?
-            let abandonmentRate: Double?
-            let outcomes: OutcomeRow
-
-            init(_ event: PolicyStatistics.Event) {
-                decisions = event.questions
-                stepUpRate = event.stepUpRate
-                passRate = event.outcomes.passRate
-                failureRate = event.outcomes.failureRate
-                abandonmentRate = event.outcomes.abandonmentRate
-                outcomes = OutcomeRow(event.outcomes)
-            }
+    private static func members(_ statistics: PolicyStatistics) -> Members {
+        let all = statistics.total
+        func rates(_ outcomes: OutcomeCounts) -> Members {
+            [
+                "pass_rate": outcomes.passRate, "failure_rate": outcomes.failureRate,
+                "abandonment_rate": outcomes.abandonmentRate, "outcomes": outcomes.members,
+            ]
         }
-        struct Rule: Encodable {
-            let rule: String
-            let matched: Int
-            let stepUpRate: Double
-            let waived: Int
-            let shadow: Int
-            let missing: Int
-            let errors: Int
-            let passRate: Double?
-            let failureRate: Double?
-            let abandonmentRate: Double?
-            let outcomes: OutcomeRow
+        func event(_ event: PolicyStatistics.Event) -> Members {
+            (["decisions": event.questions, "step_up_rate": event.stepUpRate] as Members).merging(rates(event.outcomes))
         }
-
-        let total: Event
-        let events: [String: Event]
-        let rules: [Rule]
-        let policies: [String: Int]
-        let degraded: Int
-        let overridden: Int
-
-        init(_ statistics: PolicyStatistics) {
-            let all = statistics.total
-            total = Event(all)
-            events = statistics.events.mapValues(Event.init)
-            rules = statistics.rules.sorted { $0.key < $1.key }.map { id, rule in
-                Rule(
-                    rule: id, matched: rule.matched, stepUpRate: Double(rule.matched) / Double(max(1, all.questions)),
-                    waived: rule.waived,
-                    shadow: rule.shadow, missing: rule.missing, errors: rule.errors, passRate: rule.outcomes.passRate,
-                    failureRate: rule.outcomes.failureRate, abandonmentRate: rule.outcomes.abandonmentRate,
-                    outcomes: OutcomeRow(rule.outcomes))
-            }
-            policies = statistics.policies
-            degraded = statistics.degraded
-            overridden = statistics.overridden
+        let rules = statistics.rules.sorted { $0.key < $1.key }.map { id, rule in
+            ([
+                "rule": id, "matched": rule.matched, "step_up_rate": Double(rule.matched) / Double(max(1, all.questions)),
+                "waived": rule.waived, "shadow": rule.shadow, "missing": rule.missing, "errors": rule.errors,
+            ] as Members).merging(rates(rule.outcomes))
         }
+        return [
+            "total": event(all), "events": statistics.events.mapValues(event), "rules": rules, "policies": statistics.policies,
+            "degraded": statistics.degraded, "overridden": statistics.overridden,
+        ]
     }
 }

@@ -10,20 +10,11 @@ struct SourceCommand: ParsableCommand {
         commandName: "source", abstract: "Add, list, remove and check the domains and addresses that a team sends from.",
         subcommands: [Add.self, List.self, Remove.self, CheckDomain.self])
 
-    struct Row: Encodable {
-        let team: String
-        let source: String
-        let kind: String
-        let envelopeDomain: String?
-        let createdAt: String
-
-        init(_ source: OutboundSource, team: String) {
-            self.team = team
-            self.source = source.value
-            kind = source.kind.rawValue
-            envelopeDomain = source.envelopeDomain
-            createdAt = timestamp(source.createdAt)
-        }
+    static func members(_ source: OutboundSource, team: String) -> Members {
+        [
+            "team": team, "source": source.value, "kind": source.kind.rawValue, "envelope_domain": source.envelopeDomain,
+            "created_at": timestamp(source.createdAt),
+        ]
     }
 
     struct Add: ParsableCommand {
@@ -68,13 +59,15 @@ struct SourceCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { store in
+            let sources = try installation.withStore { store in
                 try (team.map { [$0] } ?? store.teams.all().map(\.id)).flatMap { team in
-                    try store.sources.sources(team: team).map { Row($0, team: team) }
+                    try store.sources.sources(team: team).map { (team: team, source: $0) }
                 }
             }
-            try output.print(rows, ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE"]) {
-                [$0.team, $0.source, $0.kind, $0.envelopeDomain ?? "-", $0.createdAt]
+            try output.print(sources, ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE"]) {
+                members($0.source, team: $0.team)
+            } columns: { team, source in
+                [team, source.value, source.kind.rawValue, source.envelopeDomain ?? "-", timestamp(source.createdAt)]
             }
         }
     }

@@ -22,15 +22,6 @@ struct AuditCommand: ParsableCommand {
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
-    private struct Row: Encodable {
-        let number: Int64
-        let at: String
-        let actor: String
-        let action: String
-        let subject: String
-        let detail: String
-    }
-
     func run() throws {
         guard (1...1_000_000).contains(limit) else { throw CommandError.usage("--limit must be a number from 1 to 1000000") }
         let now = PosternClock.now()
@@ -40,15 +31,16 @@ struct AuditCommand: ParsableCommand {
             }
             return time
         }
-        let rows = try installation.withStore {
+        let entries = try installation.withStore {
             try $0.audit.entries(since: start ?? 0, actor: actor, action: action, limit: limit)
-        }.map {
-            Row(
-                number: $0.number, at: timestamp($0.at), actor: $0.actor, action: $0.action, subject: $0.subject,
-                detail: $0.detail)
         }
-        try output.print(rows, ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
-            [$0.at, $0.actor, $0.action, $0.subject, $0.detail]
+        try output.print(entries, ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
+            [
+                "number": $0.number, "at": timestamp($0.at), "actor": $0.actor, "action": $0.action, "subject": $0.subject,
+                "detail": $0.detail,
+            ]
+        } columns: {
+            [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
         }
     }
 }

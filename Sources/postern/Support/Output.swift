@@ -77,6 +77,9 @@ extension OutputOptions {
 
 /// A JSON object by its members, in snake_case; those without a value are left out.
 struct Members: Encodable, ExpressibleByDictionaryLiteral {
+    /// The value, or null rather than nothing: there was a question, and the answer is none.
+    static func orNull(_ value: (any Encodable)?) -> any Encodable { value ?? BatchID.null }
+
     private let members: [(name: String, value: (any Encodable)?)]
 
     init(dictionaryLiteral elements: (String, (any Encodable)?)...) { members = elements.map { ($0.0, $0.1) } }

@@ -25,16 +25,8 @@ struct TeamCommand: ParsableCommand {
         }
     }
 
-    private struct Row: Encodable {
-        let team: String
-        let name: String
-        let createdAt: String
-
-        init(_ team: Team) {
-            self.team = team.id
-            name = team.name
-            createdAt = timestamp(team.createdAt)
-        }
+    private static func members(_ team: Team) -> Members {
+        ["team": team.id, "name": team.name, "created_at": timestamp(team.createdAt)]
     }
 
     struct List: ParsableCommand {
@@ -45,8 +37,7 @@ struct TeamCommand: ParsableCommand {
 
         func run() throws {
             let teams = try installation.withStore { try $0.teams.all() }
-            if output.json { return try printJSON(teams.map(Row.init)) }
-            Table(header: ["TEAM", "NAME", "SINCE"], rows: teams.map { [$0.id, $0.name, timestamp($0.createdAt)] }).print()
+            try output.print(teams, ["TEAM", "NAME", "SINCE"], json: members) { [$0.id, $0.name, timestamp($0.createdAt)] }
         }
     }
 
@@ -58,15 +49,6 @@ struct TeamCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        private struct Whole: Encodable {
-            let team: String
-            let name: String
-            let createdAt: String
-            let sources: [SourceCommand.Row]
-            let apps: [AppCommand.Row]
-            let accounts: Int
-        }
-
         func run() throws {
             try installation.withStore { store in
                 let found = try store.teams.team(team)
@@ -76,10 +58,11 @@ struct TeamCommand: ParsableCommand {
                 let accounts = try store.teams.dependents(team).accounts
                 if output.json {
                     return try printJSON(
-                        Whole(
-                            team: found.id, name: found.name, createdAt: timestamp(found.createdAt),
-                            sources: sources.map { SourceCommand.Row($0, team: found.id) },
-                            apps: apps.map { AppCommand.Row($0, team: found.id, redirects: redirects) }, accounts: accounts))
+                        members(found).merging([
+                            "sources": sources.map { SourceCommand.members($0, team: found.id) },
+                            "apps": apps.map { AppCommand.members($0, team: found.id, redirects: redirects) },
+                            "accounts": accounts,
+                        ]))
                 }
                 var lines = [
                     ("team", found.id), ("name", found.name), ("since", timestamp(found.createdAt)), ("accounts", "\(accounts)"),

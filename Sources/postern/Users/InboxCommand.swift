@@ -15,32 +15,17 @@ struct InboxCommand: ParsableCommand {
             """,
         subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
 
-    struct Row: Encodable {
-        /// The number that commands take.
-        let inbox: Int64
-        let address: String
-        let isVerified: Bool
-        let isDefault: Bool
-        let isReplyOnly: Bool
-        let createdAt: String
-        /// When forwarding to it was suspended; absent while it is not.
-        let suspendedAt: String?
+    static func members(_ inbox: Inbox, _ reveal: RevealOptions) -> Members {
+        [
+            "inbox": inbox.number, "address": reveal.shown(inbox.address), "is_verified": inbox.isVerified,
+            "is_default": inbox.isDefault, "is_reply_only": inbox.isReplyOnly, "created_at": timestamp(inbox.createdAt),
+            "suspended_at": inbox.suspendedAt.map(timestamp),
+        ]
+    }
 
-        init(_ inbox: Inbox, _ reveal: RevealOptions) {
-            self.inbox = inbox.number
-            address = reveal.shown(inbox.address)
-            isVerified = inbox.isVerified
-            isDefault = inbox.isDefault
-            isReplyOnly = inbox.isReplyOnly
-            createdAt = timestamp(inbox.createdAt)
-            suspendedAt = inbox.suspendedAt.map(timestamp)
-        }
-
-        var summary: String {
-            ([isVerified ? "verified" : "unverified"] + (isDefault ? ["default"] : []) + (isReplyOnly ? ["reply-only"] : [])
-                + (suspendedAt == nil ? [] : ["suspended"]))
-                .joined(separator: ", ")
-        }
+    static func summary(_ inbox: Inbox) -> String {
+        ([inbox.isVerified ? "verified" : "unverified"] + (inbox.isDefault ? ["default"] : [])
+            + (inbox.isReplyOnly ? ["reply-only"] : []) + (inbox.isSuspended ? ["suspended"] : [])).joined(separator: ", ")
     }
 
     struct Add: ParsableCommand {
@@ -126,9 +111,11 @@ struct InboxCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { try $0.inboxes.inboxes(user: user) }.map { Row($0, reveal) }
-            try output.print(rows, ["INBOX", "ADDRESS", "STATE", "SINCE"]) {
-                ["\($0.inbox)", $0.address, $0.summary, $0.createdAt]
+            let inboxes = try installation.withStore { try $0.inboxes.inboxes(user: user) }
+            try output.print(inboxes, ["INBOX", "ADDRESS", "STATE", "SINCE"]) {
+                members($0, reveal)
+            } columns: {
+                ["\($0.number)", reveal.shown($0.address), summary($0), timestamp($0.createdAt)]
             }
         }
     }
@@ -149,66 +136,47 @@ struct InboxCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        /// An inbox with its standing.
-        struct Detail: Encodable {
-            let inbox: Int64
-            let address: String
-            let isVerified: Bool
-            let verifiedAt: String?
-            let isDefault: Bool
-            let isReplyOnly: Bool
-            let createdAt: String
-            let isSuspended: Bool
-            let suspendedAt: String?
-            /// Permanent failures that suspended it.
-            let suspendedFailures: Int?
-            /// Within the window.
-            let failures: Int
-            let forwarded: Int
-            let windowDays: Int
-        }
-
         func run() throws {
             try installation.withInstallation { installation in
                 let found = try installation.store.inboxes.inbox(user: user, inboxName(inbox))
                 let days = installation.configuration.suspension?.days ?? Self.windowDays
                 let standing = try installation.store.bounces.standing(of: found, days: days, now: PosternClock.now())
-                let detail = Detail(
-                    inbox: found.number, address: reveal.shown(found.address), isVerified: found.isVerified,
-                    verifiedAt: found.verifiedAt.map(timestamp), isDefault: found.isDefault, isReplyOnly: found.isReplyOnly,
-                    createdAt: timestamp(found.createdAt), isSuspended: found.isSuspended,
-                    suspendedAt: found.suspendedAt.map(timestamp),
-                    suspendedFailures: found.isSuspended ? found.suspendedFailures : nil, failures: standing.failures,
-                    forwarded: standing.forwarded, windowDays: days)
-                if output.json { return try printJSON(detail) }
-                Self.properties(detail, Row(found, reveal).summary, user: user).print()
+                let failures = found.isSuspended ? found.suspendedFailures : nil
+                if output.json {
+                    return try printJSON(
+                        members(found, reveal).merging([
+                            "verified_at": found.verifiedAt.map(timestamp), "is_suspended": found.isSuspended,
+                            "suspended_failures": failures, "failures": standing.failures, "forwarded": standing.forwarded,
+                            "window_days": days,
+                        ]))
+                }
+                var lines = [
+                    ("inbox", "\(found.number)"), ("user", user), ("address", reveal.shown(found.address)),
+                    ("state", summary(found)), ("added", timestamp(found.createdAt)),
+                    ("verified", found.verifiedAt.map(timestamp) ?? "never"),
+                    (
+                        "failures",
+                        "\(standing.failures) permanently, of \(standing.forwarded) messages forwarded in \(days) days"
+                    ),
+                ]
+                if let since = found.suspendedAt.map(timestamp), let failures {
+                    lines += [
+                        (
+                            "suspended",
+                            "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"
+                        ),
+                        (
+                            "to end it",
+                            "once the user has shown that it accepts mail: postern inbox confirm \(user) \(found.number)"
+                        ),
+                    ]
+                }
+                Properties(lines: lines).print()
             }
         }
 
         /// What is counted where suspension is switched off.
         private static let windowDays = 14
-
-        private static func properties(_ detail: Detail, _ summary: String, user: String) -> Properties {
-            var lines = [
-                ("inbox", "\(detail.inbox)"), ("user", user), ("address", detail.address), ("state", summary),
-                ("added", detail.createdAt),
-                ("verified", detail.verifiedAt ?? "never"),
-                (
-                    "failures",
-                    "\(detail.failures) permanently, of \(detail.forwarded) messages forwarded in \(detail.windowDays) days"
-                ),
-            ]
-            if let since = detail.suspendedAt, let failures = detail.suspendedFailures {
-                lines += [
-                    (
-                        "suspended",
-                        "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"
-                    ),
-                    ("to end it", "once the user has shown that it accepts mail: postern inbox confirm \(user) \(detail.inbox)"),
-                ]
-            }
-            return Properties(lines: lines)
-        }
     }
 
     struct Confirm: ParsableCommand {

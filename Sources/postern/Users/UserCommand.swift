@@ -38,10 +38,8 @@ struct UserCommand: ParsableCommand {
         }
     }
 
-    private struct Row: Encodable {
-        let user: String
-        let name: String?
-        let createdAt: String
+    private static func members(_ user: User, _ reveal: RevealOptions) -> Members {
+        ["user": user.id, "name": reveal.shown(name: user.name), "created_at": timestamp(user.createdAt)]
     }
 
     struct List: ParsableCommand {
@@ -53,14 +51,11 @@ struct UserCommand: ParsableCommand {
 
         func run() throws {
             let users = try installation.withStore { try $0.users.all() }
-            if output.json {
-                return try printJSON(
-                    users.map { Row(user: $0.id, name: reveal.shown(name: $0.name), createdAt: timestamp($0.createdAt)) })
+            try output.print(users, ["USER", "NAME", "SINCE"]) {
+                members($0, reveal)
+            } columns: {
+                [$0.id, reveal.shown(name: $0.name) ?? "-", timestamp($0.createdAt)]
             }
-            Table(
-                header: ["USER", "NAME", "SINCE"],
-                rows: users.map { [$0.id, reveal.shown(name: $0.name) ?? "-", timestamp($0.createdAt)] }
-            ).print()
         }
     }
 
@@ -73,30 +68,27 @@ struct UserCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        private struct Whole: Encodable {
-            let user: String
-            let name: String?
-            let createdAt: String
-            let inboxes: [InboxCommand.Row]
-            let addresses: [AddressCommand.Row]
-        }
-
         func run() throws {
             try installation.withStore { store in
                 let found = try store.users.user(user)
-                let inboxes = try store.inboxes.inboxes(user: user).map { InboxCommand.Row($0, reveal) }
-                let addresses = try store.addresses.addresses(user: user).map(AddressCommand.Row.init)
+                let inboxes = try store.inboxes.inboxes(user: user)
+                let addresses = try store.addresses.addresses(user: user)
                 if output.json {
                     return try printJSON(
-                        Whole(
-                            user: found.id, name: reveal.shown(name: found.name), createdAt: timestamp(found.createdAt),
-                            inboxes: inboxes, addresses: addresses))
+                        members(found, reveal).merging([
+                            "inboxes": inboxes.map { InboxCommand.members($0, reveal) },
+                            "addresses": addresses.map(AddressCommand.members),
+                        ]))
                 }
                 var lines = [
                     ("user", found.id), ("name", reveal.shown(name: found.name) ?? "-"), ("since", timestamp(found.createdAt)),
                 ]
-                lines += inboxes.map { ("inbox", "\($0.inbox) \($0.address) \($0.summary)") }
-                lines += addresses.map { ("address", "\($0.address) team \($0.team) \($0.state)") }
+                lines += inboxes.map {
+                    ("inbox", "\($0.number) \(reveal.shown($0.address)) \(InboxCommand.summary($0))")
+                }
+                lines += addresses.map {
+                    ("address", "\($0.address.wireForm) team \($0.account.teamID) \(AddressCommand.state($0))")
+                }
                 Properties(lines: lines).print()
             }
         }

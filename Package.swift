@@ -214,8 +214,9 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "Administration", "DNSClient", "Doctor", "Identity", "Import", "InternetMessage", "JSON", "Mail", "MailAuth",
-                "MailCrypto", "Milter", "Monitoring", "PosternAPI", "PosternConfiguration", "PosternPostgres", "PosternSQLite",
-                "PosternStore", "PostfixSetup", "Relay", "RelayCore", "RiskDecisions", "RiskPolicy", "Sandbox", "Service",
+                "Milter", "Monitoring", "PosternAPI", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
+                "RiskDecisions",
+                "RiskPolicy", "Sandbox", "Service", "Support",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict, linkerSettings: standalone),

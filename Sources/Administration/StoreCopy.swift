@@ -16,6 +16,24 @@ package struct StoreCopy {
         package let rows: Int
     }
 
+    /// What is wrong with the URL of a target; nil where nothing is.
+    package static func complaint(about url: String) -> String? { PostgresDatabase.complaint(about: url) }
+
+    /// Copies a store on SQLite to the server of this URL, and closes that again. As `run`; throws `StoreRefusal` where the store
+    /// is not on SQLite.
+    package static func copy(
+        _ store: Store, to url: String, now: Int64, progress: (_ done: Int, _ total: Int) -> Void
+    ) throws -> [Count] {
+        guard let source = store.database as? SQLiteDatabase else {
+            throw StoreRefusal(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
+        }
+        var settings = PostgresDatabase.Settings()
+        settings.statementMilliseconds = 600_000
+        let target = try PostgresDatabase(url: url, settings: settings)
+        defer { try? target.close() }
+        return try StoreCopy(from: source, to: target).run(now: now, progress: progress)
+    }
+
     private let source: SQLiteDatabase
     private let target: PostgresDatabase
 

@@ -1,7 +1,9 @@
 // `postern explain`: what would happen to a message, by the very engine that the milter runs.
 
+import DNSClient
 import InternetMessage
 import MailAuth
+import PosternConfiguration
 import RelayCore
 
 /// A message with its envelope, as an SMTP client would hand it in.
@@ -142,6 +144,33 @@ package enum Explainer {
 
     private static func bare(_ path: String) -> String {
         path.hasPrefix("<") && path.hasSuffix(">") ? String(path.dropFirst().dropLast()) : path
+    }
+}
+
+/// Explains messages to an installation: with one engine for the network, and one for each file of DNS answers.
+package struct InstallationExplainer {
+    private let base: RelayEngine
+    private let configuration: Configuration
+
+    /// - Parameter now: seconds since 1970.
+    /// - Throws: as `EngineFactory.engine`, `Resolvers.perMessage` and the store do.
+    package init(_ installation: Installation, now: @escaping @Sendable () -> Int64) throws {
+        configuration = installation.configuration
+        let resolver = try Resolvers.perMessage(configuration, path: installation.resolved.path)
+        base = try EngineFactory.engine(
+            installation: installation,
+            authenticator: EngineFactory.authenticator(configuration, resolver: resolver),
+            signer: RelaySigner(keys: installation.store.dkimKeys), counters: nil,
+            replyMemory: ReplyMemory(limit: configuration.limits.replyMemory.max), now: now)
+    }
+
+    /// - Parameter zone: DNS answers for this message alone.
+    package func explain(_ message: ExplainedMessage, zone: ZoneFile?) throws -> Explanation {
+        let fansOut = configuration.fanOut != nil
+        guard let zone else { return Explainer.explain(message, engine: base, fansOut: fansOut) }
+        let resolver = zone.resolver
+        return Explainer.explain(
+            message, engine: base.authenticating(by: EngineFactory.authenticator(configuration) { resolver }), fansOut: fansOut)
     }
 }
 

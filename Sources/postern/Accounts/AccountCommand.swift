@@ -12,50 +12,34 @@ struct AccountCommand: ParsableCommand {
             """,
         subcommands: [Show.self, List.self, Revoke.self, Delete.self, State.self, Link.self])
 
-    struct Consent: Encodable {
-        let clientId: String?
+    /// An account with what the store says of it.
+    private struct Found {
+        let account: Account
         let state: String
-        let realUserStatus: Int?
-        let priorStatus: Int?
-        let firstAuthorizedAt: String
-        let lastAuthorizedAt: String
-        let revokedAt: String?
-
-        init(_ grant: Grant) {
-            clientId = grant.group.primaryClientID
-            state = grant.state.rawValue
-            realUserStatus = grant.realUserStatus
-            priorStatus = grant.priorStatus
-            firstAuthorizedAt = timestamp(grant.firstAuthorizedAt)
-            lastAuthorizedAt = timestamp(grant.lastAuthorizedAt)
-            revokedAt = grant.revokedAt.map(timestamp)
-        }
-    }
-
-    struct Row: Encodable {
-        let account: Int64
-        let team: String
-        let user: String?
-        let sub: String
-        let credentialState: String
-        let emailKind: String
-        /// The relay address; nil where the account has none.
-        let email: String?
-        let sharesName: Bool
-        let createdAt: String
-        let consents: [Consent]
+        let address: String?
+        let grants: [Grant]
 
         init(_ account: Account, _ store: Store) throws {
-            self.account = account.number
-            team = account.teamID
-            user = account.userID
-            sub = account.sub
-            credentialState = try store.grants.credentialState(team: account.teamID, sub: account.sub).rawValue
-            emailKind = account.emailKind.rawValue
-            email = try store.addresses.current(account: account.number)?.address.wireForm
-            sharesName = account.sharesName
-            createdAt = timestamp(account.createdAt)
-            consents = try store.grants.grants(account: account.number).map(Consent.init)
+            self.account = account
+            state = try store.grants.credentialState(team: account.teamID, sub: account.sub).rawValue
+            address = try store.addresses.current(account: account.number)?.address.wireForm
+            grants = try store.grants.grants(account: account.number)
+        }
+
+        var members: Members {
+            [
+                "account": account.number, "team": account.teamID, "user": account.userID, "sub": account.sub,
+                "credential_state": state, "email_kind": account.emailKind.rawValue, "email": address,
+                "shares_name": account.sharesName, "created_at": timestamp(account.createdAt),
+                "consents": grants.map { grant -> Members in
+                    [
+                        "client_id": grant.group.primaryClientID, "state": grant.state.rawValue,
+                        "real_user_status": grant.realUserStatus, "prior_status": grant.priorStatus,
+                        "first_authorized_at": timestamp(grant.firstAuthorizedAt),
+                        "last_authorized_at": timestamp(grant.lastAuthorizedAt), "revoked_at": grant.revokedAt.map(timestamp),
+                    ]
+                },
+            ]
         }
     }
 
@@ -67,22 +51,24 @@ struct AccountCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let row = try installation.withStore { try Row(name.resolve($0), $0) }
-            if output.json { return try printJSON(row) }
-            var lines = [
-                ("account", "\(row.account)"), ("team", row.team), ("user", row.user ?? "-"), ("sub", row.sub),
-                ("state", row.credentialState),
-                ("e-mail", row.emailKind), ("address", row.email ?? "-"), ("name", row.sharesName ? "shared" : "not shared"),
-                ("since", row.createdAt),
-            ]
-            lines += row.consents.map { consent in
-                var text = "\(consent.clientId ?? "(mail alone)") \(consent.state) since \(consent.firstAuthorizedAt)"
-                if let status = consent.realUserStatus { text += ", real_user_status \(status)" }
-                if let status = consent.priorStatus { text += ", before that \(status)" }
-                if let time = consent.revokedAt { text += ", revoked \(time)" }
-                return ("consent", text)
+            let found = try installation.withStore { try Found(name.resolve($0), $0) }
+            let account = found.account
+            try output.print(found.members) {
+                [
+                    ("account", "\(account.number)"), ("team", account.teamID), ("user", account.userID ?? "-"),
+                    ("sub", account.sub), ("state", found.state), ("e-mail", account.emailKind.rawValue),
+                    ("address", found.address ?? "-"), ("name", account.sharesName ? "shared" : "not shared"),
+                    ("since", timestamp(account.createdAt)),
+                ]
+                    + found.grants.map { grant in
+                        let app = grant.group.primaryClientID ?? "(mail alone)"
+                        var text = "\(app) \(grant.state.rawValue) since \(timestamp(grant.firstAuthorizedAt))"
+                        if let status = grant.realUserStatus { text += ", real_user_status \(status)" }
+                        if let status = grant.priorStatus { text += ", before that \(status)" }
+                        if let time = grant.revokedAt { text += ", revoked \(timestamp(time))" }
+                        return ("consent", text)
+                    }
             }
-            Properties(lines: lines).print()
         }
     }
 
@@ -95,11 +81,15 @@ struct AccountCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let rows = try installation.withStore { store in
-                try store.accounts.accounts(team: team, user: user).map { try Row($0, store) }
+            let found = try installation.withStore { store in
+                try store.accounts.accounts(team: team, user: user).map { try Found($0, store) }
             }
-            try output.print(rows, ["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"]) {
-                [$0.sub, $0.team, $0.user ?? "-", $0.credentialState, $0.email ?? "-", $0.createdAt]
+            try output.print(found, ["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"], json: \.members) {
+                let account = $0.account
+                return [
+                    account.sub, account.teamID, account.userID ?? "-", $0.state, $0.address ?? "-",
+                    timestamp(account.createdAt),
+                ]
             }
         }
     }
@@ -172,15 +162,9 @@ struct AccountCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        private struct Response: Encodable {
-            let team: String
-            let sub: String
-            let credentialState: String
-        }
-
         func run() throws {
             let state = try installation.withStore { try $0.grants.credentialState(team: team, sub: sub, clientID: app) }
-            if output.json { return try printJSON(Response(team: team, sub: sub, credentialState: state.rawValue)) }
+            if output.json { return try printJSON(["team": team, "sub": sub, "credential_state": state.rawValue] as Members) }
             print(state.rawValue)
         }
     }

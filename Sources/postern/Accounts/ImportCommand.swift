@@ -49,21 +49,6 @@ struct ImportCommand: ParsableCommand {
     private static let shownReasons = 20
     private static let pieceLength = 1 << 18
 
-    private struct Summary: Encodable {
-        let rows: Int
-        let unchanged: Int
-        let refused: Int
-        let users: Int
-        let names: Int
-        let inboxes: Int
-        let confirmed: Int
-        let accounts: Int
-        let grants: Int
-        let addresses: Int
-        let verifiedPassedOver: Int
-        let dryRun: Bool
-    }
-
     func run() throws {
         let input = try open()
         defer { if file != "-" { try? input.close() } }
@@ -143,11 +128,12 @@ struct ImportCommand: ParsableCommand {
         let counts = report.counts
         if output.json {
             try printJSON(
-                Summary(
-                    rows: report.rows, unchanged: report.unchanged, refused: report.refused, users: counts.users,
-                    names: counts.names, inboxes: counts.inboxes, confirmed: counts.confirmed, accounts: counts.accounts,
-                    grants: counts.grants, addresses: counts.addresses, verifiedPassedOver: report.passedOverVerified,
-                    dryRun: dryRun))
+                [
+                    "rows": report.rows, "unchanged": report.unchanged, "refused": report.refused, "users": counts.users,
+                    "names": counts.names, "inboxes": counts.inboxes, "confirmed": counts.confirmed, "accounts": counts.accounts,
+                    "grants": counts.grants, "addresses": counts.addresses, "verified_passed_over": report.passedOverVerified,
+                    "dry_run": dryRun,
+                ] as Members)
         } else {
             let parts = [
                 plural(counts.users, "user"), plural(counts.inboxes, "inbox", "inboxes"), plural(counts.accounts, "account"),

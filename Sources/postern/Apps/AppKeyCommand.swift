@@ -104,15 +104,13 @@ extension AppCommand {
             @OptionGroup var installation: InstallationOptions
             @OptionGroup var output: OutputOptions
 
-            private struct Row: Encodable {
-                let kid: String
-                let createdAt: String
-            }
-
             func run() throws {
-                let rows = try installation.withStore { try $0.clients.keys(team: team) }
-                    .map { Row(kid: $0.keyID, createdAt: timestamp($0.createdAt)) }
-                try output.print(rows, ["KID", "SINCE"]) { [$0.kid, $0.createdAt] }
+                let keys = try installation.withStore { try $0.clients.keys(team: team) }
+                try output.print(keys, ["KID", "SINCE"]) {
+                    ["kid": $0.keyID, "created_at": timestamp($0.createdAt)]
+                } columns: {
+                    [$0.keyID, timestamp($0.createdAt)]
+                }
             }
         }
 

@@ -24,13 +24,6 @@ extension AppCommand {
         @OptionGroup var output: OutputOptions
         @OptionGroup var installation: InstallationOptions
 
-        private struct Row: Encodable {
-            let team: String
-            let clientId: String
-            let form: String
-            let required: Bool
-        }
-
         func run() throws {
             try installation.withStore { store in
                 let wanted = try form.map { text in
@@ -46,10 +39,10 @@ extension AppCommand {
                 if form != app.nonceForm || isRequired != app.isNonceRequired {
                     try store.apps.setNonce(team: team, clientID: clientID, form: form, isRequired: isRequired, thisChange())
                 }
-                if output.json {
-                    return try printJSON(Row(team: team, clientId: clientID, form: form.rawValue, required: isRequired))
+                let members: Members = ["team": team, "client_id": clientID, "form": form.rawValue, "required": isRequired]
+                try output.print(members) {
+                    [("app", clientID), ("form", form.rawValue), ("required", isRequired ? "yes" : "no")]
                 }
-                Properties(lines: [("app", clientID), ("form", form.rawValue), ("required", isRequired ? "yes" : "no")]).print()
             }
         }
     }

@@ -22,16 +22,8 @@ struct IssuerCommand: ParsableCommand {
             """,
         subcommands: [Add.self, List.self, Show.self, Remove.self, Test.self])
 
-    struct Row: Encodable {
-        let name: String
-        let iss: String
-        let source: String
-        let location: String
-        let allowsHttp: Bool
-        let algorithms: [String]
-        let nonceForm: String
-        let leeway: Int64
-        let createdAt: String
+    private struct Found {
+        let issuer: Issuer
         let keysFetchedAt: String?
         /// `command` or `postern.yaml`.
         let origin: String
@@ -39,20 +31,21 @@ struct IssuerCommand: ParsableCommand {
         init(_ issuer: Issuer, in store: Store) throws {
             let keys = try store.issuers.keys(of: issuer.name, location: issuer.location)
             origin = try store.issuers.configured().contains(issuer.name) ? "postern.yaml" : "command"
-            name = issuer.name
-            iss = issuer.iss
-            source = issuer.source.rawValue
-            location = issuer.location
-            allowsHttp = issuer.allowsHTTP
-            algorithms = issuer.algorithms
-            nonceForm = issuer.nonceForm
-            leeway = issuer.leeway
-            createdAt = timestamp(issuer.createdAt)
+            self.issuer = issuer
             keysFetchedAt = keys.map { timestamp($0.fetchedAt) }
         }
 
+        var members: Members {
+            [
+                "name": issuer.name, "iss": issuer.iss, "source": issuer.source.rawValue, "location": issuer.location,
+                "allows_http": issuer.allowsHTTP, "algorithms": issuer.algorithms, "nonce_form": issuer.nonceForm,
+                "leeway": issuer.leeway, "created_at": timestamp(issuer.createdAt), "keys_fetched_at": keysFetchedAt,
+                "origin": origin,
+            ]
+        }
+
         /// Where the keys are, short enough for a table.
-        var place: String { source == "inline" ? "(kept here)" : location }
+        var place: String { issuer.source == .inline ? "(kept here)" : issuer.location }
     }
 
     struct Add: AsyncParsableCommand {
@@ -138,10 +131,13 @@ struct IssuerCommand: ParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore { store in
-                try store.issuers.issuers().map { try Row($0, in: store) }
+                try store.issuers.issuers().map { try Found($0, in: store) }
             }
-            try output.print(rows, ["NAME", "ISS", "KEYS", "ALGORITHMS", "NONCE", "FROM"]) {
-                [$0.name, $0.iss, $0.place, $0.algorithms.joined(separator: ","), $0.nonceForm, $0.origin]
+            try output.print(rows, ["NAME", "ISS", "KEYS", "ALGORITHMS", "NONCE", "FROM"], json: \.members) {
+                let issuer = $0.issuer
+                return [
+                    issuer.name, issuer.iss, $0.place, issuer.algorithms.joined(separator: ","), issuer.nonceForm, $0.origin,
+                ]
             }
         }
     }
@@ -155,14 +151,17 @@ struct IssuerCommand: ParsableCommand {
 
         func run() throws {
             let row = try installation.withStore { store in
-                try Row(store.issuers.issuer(name), in: store)
+                try Found(store.issuers.issuer(name), in: store)
             }
-            if output.json { return try printJSON(row) }
-            Properties(lines: [
-                ("name", row.name), ("iss", row.iss), ("keys", row.place), ("algorithms", row.algorithms.joined(separator: ", ")),
-                ("nonce form", row.nonceForm), ("leeway", "\(row.leeway) s"), ("plain http", row.allowsHttp ? "allowed" : "no"),
-                ("added", row.createdAt), ("by", row.origin), ("keys fetched", row.keysFetchedAt ?? "-"),
-            ]).print()
+            let issuer = row.issuer
+            try output.print(row.members) {
+                [
+                    ("name", issuer.name), ("iss", issuer.iss), ("keys", row.place),
+                    ("algorithms", issuer.algorithms.joined(separator: ", ")), ("nonce form", issuer.nonceForm),
+                    ("leeway", "\(issuer.leeway) s"), ("plain http", issuer.allowsHTTP ? "allowed" : "no"),
+                    ("added", timestamp(issuer.createdAt)), ("by", row.origin), ("keys fetched", row.keysFetchedAt ?? "-"),
+                ]
+            }
         }
     }
 

@@ -3,11 +3,7 @@
 import ArgumentParser
 import DNSClient
 import Foundation
-import InternetMessage
-import MailAuth
-import PosternConfiguration
 import Relay
-import RelayCore
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -43,7 +39,7 @@ struct ExplainCommand: ParsableCommand {
 
     func run() throws {
         try options.withInstallation { installation in
-            let questions = try ExplainQuestions(installation: installation)
+            let questions = try InstallationExplainer(installation, now: PosternClock.now)
             let zone = try dns.map(ZoneFile.read)
             if batch { return try runBatch(questions, zone) }
             let message = ExplainedMessage(
@@ -55,7 +51,7 @@ struct ExplainCommand: ParsableCommand {
         }
     }
 
-    private func runBatch(_ questions: ExplainQuestions, _ zone: ZoneFile?) throws {
+    private func runBatch(_ questions: InstallationExplainer, _ zone: ZoneFile?) throws {
         while let line = readLine(strippingNewline: true) {
             guard !line.allSatisfy(\.isWhitespace) else { continue }
             do {
@@ -66,31 +62,6 @@ struct ExplainCommand: ParsableCommand {
                 try BatchLine.print(BatchLine.Failure(id: BatchLine.id(in: line), error: BatchLine.describe(error)))
             }
         }
-    }
-}
-
-/// Engines for questions: one for the network, one made for each file of answers.
-struct ExplainQuestions {
-    private let base: RelayEngine
-    private let configuration: Configuration
-
-    init(installation: Installation) throws {
-        configuration = installation.configuration
-        let resolver = try Resolvers.perMessage(installation.configuration, path: installation.resolved.path)
-        base = try EngineFactory.engine(
-            installation: installation,
-            authenticator: EngineFactory.authenticator(installation.configuration, resolver: resolver),
-            signer: RelaySigner(keys: installation.store.dkimKeys), counters: nil,
-            replyMemory: ReplyMemory(limit: installation.configuration.limits.replyMemory.max),
-            now: PosternClock.now)
-    }
-
-    func explain(_ message: ExplainedMessage, zone: ZoneFile?) throws -> Explanation {
-        let fansOut = configuration.fanOut != nil
-        guard let zone else { return Explainer.explain(message, engine: base, fansOut: fansOut) }
-        let resolver = zone.resolver
-        return Explainer.explain(
-            message, engine: base.authenticating(by: EngineFactory.authenticator(configuration) { resolver }), fansOut: fansOut)
     }
 }
 

@@ -7,7 +7,6 @@ import InternetMessage
 import MailAuth
 import PosternConfiguration
 import Relay
-import RelayCore
 
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -84,7 +83,7 @@ extension InstallationOptions {
 
 /// What answers questions: files of answers, or one client for the network, made when it is first needed.
 final class VerifyQuestions {
-    private let directory: (any RelayDirectory)?
+    private let directory: StoreDirectory?
     private let fileZone: ZoneResolver?
     private let makeClient: () throws -> AresResolver
     private var client: AresResolver?

@@ -1,5 +1,6 @@
 // postern init: a new data folder.
 
+import Administration
 import ArgumentParser
 import MailAuth
 import PosternConfiguration

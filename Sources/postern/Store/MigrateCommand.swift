@@ -15,19 +15,13 @@ struct MigrateCommand: ParsableCommand {
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
-    private struct Report: Encodable {
-        let from: Int64
-        let to: Int64
-        let applied: [String]
-    }
-
     func run() throws {
         let (configuration, _) = try installation.configuration()
         let database = try configuration.database.open()
         defer { try? database.close() }
         let report = try Migrator().migrate(database, now: PosternClock.now())
         if output.json {
-            try printJSON(Report(from: report.from, to: report.to, applied: report.applied))
+            try printJSON(["from": report.from, "to": report.to, "applied": report.applied] as Members)
         } else if report.applied.isEmpty {
             print("The database has schema version \(report.to); there was nothing to do.")
         } else {

@@ -2,28 +2,22 @@
 
 import Administration
 import ArgumentParser
-import PosternConfiguration
-import PosternPostgres
-import PosternSQLite
-import PosternStore
 import Monitoring
+import PosternConfiguration
+import PosternStore
 
-private struct ContentsReport: Encodable {
-    let file: String
-    let schemaVersion: Int64
-    let teams: Int
-    let users: Int
-    let relayAddresses: Int
-
-    init(_ contents: StoreBackup.Contents, file: String) {
-        self.file = file
-        schemaVersion = contents.schemaVersion
-        teams = contents.teams
-        users = contents.users
-        relayAddresses = contents.relayAddresses
+extension StoreBackup.Contents {
+    fileprivate func print(file: String, done: String, _ output: OutputOptions) throws {
+        if output.json {
+            return try printJSON(
+                [
+                    "file": file, "schema_version": schemaVersion, "teams": teams, "users": users,
+                    "relay_addresses": relayAddresses,
+                ] as Members)
+        }
+        Swift.print(
+            "\(done): \(teams) teams, \(users) users, \(relayAddresses) relay addresses, schema version \(schemaVersion)")
     }
-
-    var text: String { "\(teams) teams, \(users) users, \(relayAddresses) relay addresses, schema version \(schemaVersion)" }
 }
 
 struct BackupCommand: ParsableCommand {
@@ -45,9 +39,7 @@ struct BackupCommand: ParsableCommand {
 
     func run() throws {
         let (configuration, _) = try installation.configuration()
-        let report = ContentsReport(try StoreBackup.make(configuration.database, to: file), file: file)
-        if output.json { return try printJSON(report) }
-        print("Made \(file): \(report.text)")
+        try StoreBackup.make(configuration.database, to: file).print(file: file, done: "Made \(file)", output)
     }
 }
 
@@ -69,9 +61,8 @@ struct RestoreCommand: ParsableCommand {
     func run() throws {
         let (configuration, _) = try installation.configuration()
         let keys = try KeyFile.read(path: configuration.keyFilePath)
-        let report = ContentsReport(try StoreBackup.restore(file, to: configuration.database, keys: keys), file: file)
-        if output.json { return try printJSON(report) }
-        print("Restored \(configuration.database): \(report.text)")
+        try StoreBackup.restore(file, to: configuration.database, keys: keys)
+            .print(file: file, done: "Restored \(configuration.database)", output)
     }
 }
 
@@ -100,17 +91,9 @@ struct StoreCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        private struct Row: Encodable {
-            let table: String
-            let rows: Int
-        }
-
         func run() throws {
-            if let complaint = PostgresDatabase.complaint(about: to) { throw CommandError.usage("--to: \(complaint)") }
+            if let complaint = StoreCopy.complaint(about: to) { throw CommandError.usage("--to: \(complaint)") }
             let counts = try installation.withInstallation { installation in
-                guard let source = installation.store.database as? SQLiteDatabase else {
-                    throw StoreRefusal(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
-                }
                 let running = try installation.store.serviceStatus.all().filter {
                     PosternClock.now() - $0.updatedAt <= ServiceSnapshot.timeout
                 }
@@ -120,18 +103,14 @@ struct StoreCommand: ParsableCommand {
                         "postern serve is running (\(running.map { "\($0.host), pid \($0.pid)" }.joined(separator: "; "))): stop it first, "
                             + "or see --live; nothing was changed")
                 }
-                var settings = PostgresDatabase.Settings()
-                settings.statementMilliseconds = 600_000
-                let target = try PostgresDatabase(url: to, settings: settings)
-                defer { try? target.close() }
                 var bar: ProgressBar?
                 defer { bar?.clear() }
-                return try StoreCopy(from: source, to: target).run(now: PosternClock.now()) { done, total in
+                return try StoreCopy.copy(installation.store, to: to, now: PosternClock.now()) { done, total in
                     if bar == nil { bar = ProgressBar(total: total) }
                     bar?.update(done: done, count: done, of: "rows")
                 }
             }
-            if output.json { return try printJSON(counts.map { Row(table: $0.table, rows: $0.rows) }) }
+            if output.json { return try printJSON(counts.map { ["table": $0.table, "rows": $0.rows] as Members }) }
             Table(header: ["TABLE", "ROWS"], rows: counts.filter { $0.rows > 0 }.map { [$0.table, "\($0.rows)"] }).print()
             print("Copied \(counts.reduce(0) { $0 + $1.rows }) rows in \(counts.count) tables; the counts of both sides agree.")
             print("Next: set database in postern.yaml to this URL, and start postern serve.")

@@ -111,7 +111,7 @@ extension Installation {
             }
             let indent = isNested ? "  " : ""
             text += "\(indent)# \(key.reason)\n"
-            if let consequence = key.consequence { text += "\(indent)# Beyond it: \(consequence.text).\n" }
+            if let beyond = key.beyond { text += "\(indent)# Beyond it: \(beyond).\n" }
             let name = parts.last ?? key.path
             switch key.path {
             case "relay_domains": text += "\(name): [\(relayDomains.map(quoted).joined(separator: ", "))]\n"
@@ -127,18 +127,5 @@ extension Installation {
 
     private static func quoted(_ text: String) -> String {
         "\"" + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"") + "\""
-    }
-}
-
-extension ConfigurationKey {
-    /// The default as it would be written in the file.
-    package var standardText: String {
-        switch standard {
-        case .required: "(must be set)"
-        case .absent: "(none)"
-        case .derived(let how): "(\(how))"
-        case .value(let value):
-            if case .mode = kind { "\"\(value.text)\"" } else { value.text }
-        }
     }
 }

@@ -42,7 +42,7 @@ package struct ServiceSnapshot: Codable, Sendable {
 }
 
 /// Makes snapshots out of metrics, and remembers an hour of them.
-package struct SnapshotMaker {
+package struct SnapshotMaker: Sendable {
     private struct Sample {
         let at: Int64
         let stages: [String: [Int]]

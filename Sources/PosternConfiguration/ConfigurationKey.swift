@@ -37,6 +37,17 @@ package struct ConfigurationKey: Sendable {
     /// What happens beyond a limit, as in `452 4.7.1`; nil for what is not a limit.
     package var beyond: String? { consequence?.text }
 
+    /// The default as it would be written in the file.
+    package var standardText: String {
+        switch standard {
+        case .required: "(must be set)"
+        case .absent: "(none)"
+        case .derived(let how): "(\(how))"
+        case .value(let value):
+            if case .mode = kind { "\"\(value.text)\"" } else { value.text }
+        }
+    }
+
     /// The variable that sets it.
     package var variable: String {
         "POSTERN_" + path.uppercased().map { $0 == "." ? "_" : String($0) }.joined()

@@ -26,7 +26,7 @@ struct HousekeepingService: Service {
 
     func run() async throws {
         // What is deleted by the thousand keeps no counter waiting, nor does what was removed.
-        async let removals: Void = PeriodicTask.untilShutdown(every: .seconds(1), keeping: FailedRemovals()) {
+        async let removals = PeriodicTask.untilShutdown(every: .seconds(1), keeping: FailedRemovals()) {
             $0 = await takeAway($0)
         }
         async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) {
@@ -45,7 +45,7 @@ struct HousekeepingService: Service {
                 known.release = ContinuousClock.now + Self.deletionInterval
             }
         }
-        await removals
+        _ = await removals
         await deletions
         // A task that was cancelled gets no thread; what is left is written all the same.
         await Task { await blocking { write() } }.value

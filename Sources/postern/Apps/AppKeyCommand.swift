@@ -133,16 +133,7 @@ extension AppCommand {
         }
 
         private static func read(_ file: String) throws -> String {
-            let handle: FileHandle
-            if file == "-" {
-                handle = .standardInput
-            } else {
-                guard let opened = FileHandle(forReadingAtPath: file) else {
-                    throw CommandError.noInput("\(file): the file does not exist or cannot be read")
-                }
-                handle = opened
-            }
-            let data = try handle.read(upToCount: 65_536) ?? Data()
+            let data = try InputFile.octets(file, maximum: 65_536)
             guard let text = String(data: data, encoding: .utf8), !text.isEmpty else {
                 throw CommandError.data("\(file == "-" ? "standard input" : file): no PEM")
             }

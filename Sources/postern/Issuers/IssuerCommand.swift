@@ -260,22 +260,7 @@ enum TokenNonceForm: String, ExpressibleByArgument, CaseIterable {
 /// What the commands about tokens read.
 enum TokenFiles {
     /// A file, or standard input for `-`; at most `limit` octets.
-    static func read(_ path: String, limit: Int) throws -> [UInt8] {
-        let data: Data
-        if path == "-" {
-            data = try FileHandle.standardInput.read(upToCount: limit + 1) ?? Data()
-        } else {
-            guard let file = FileHandle(forReadingAtPath: path) else {
-                throw CommandError.noInput("\(path): the file cannot be read")
-            }
-            defer { try? file.close() }
-            data = try file.read(upToCount: limit + 1) ?? Data()
-        }
-        guard data.count <= limit else {
-            throw CommandError.data("\(path == "-" ? "standard input" : path): longer than \(limit) octets")
-        }
-        return Array(data)
-    }
+    static func read(_ path: String, limit: Int) throws -> [UInt8] { Array(try InputFile.octets(path, maximum: limit)) }
 
     /// A fetcher for as long as `body` runs.
     static func withFetcher<T: Sendable>(_ body: (HTTPKeySetFetcher) async throws -> T) async throws -> T {

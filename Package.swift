@@ -125,45 +125,107 @@ let package = Package(
         .target(
             name: "Portal",
             dependencies: [
-                "HTTP", "PosternStore", "PosternMail", "MailCrypto", "InternetMessage", "RelayCore", "Support", "JSON",
+                "HTTP", "PosternStore", "Mail", "MailCrypto", "InternetMessage", "RelayCore", "Support", "JSON",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "Logging", package: "swift-log"),
             ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
-            name: "PosternMail",
+            name: "SMTP",
             dependencies: [
-                "Concurrency", "InternetMessage", "MailCrypto", "RelayCore", "PosternStore", "PosternTLS", "Support",
-                .product(name: "Mustache", package: "swift-mustache"),
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
-            ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
-        .target(
-            name: "PosternServer",
-            dependencies: [
-                "PostfixSetup", "Concurrency", "JSON",
-                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "RelayMilter", "PosternStore",
-                "PosternSQLite", "PosternPostgres", "DNSClient", "Identity", "RiskDecisions", "RiskPolicy", "HTTP", "API",
-                "Portal",
-                "PosternMail",
-                "PosternMetrics", "PosternTLS", "Support",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "Concurrency", "InternetMessage", "PosternTLS", "Support",
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Mail",
+            dependencies: [
+                "Concurrency", "InternetMessage", "MailCrypto", "PosternStore", "RelayCore", "SMTP", "Support",
+                .product(name: "Mustache", package: "swift-mustache"),
+            ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
+
+        // MARK: An installation, and what runs on it
+        .target(
+            name: "PosternConfiguration",
+            dependencies: [
+                "Identity", "InternetMessage", "MailCrypto", "API", "HTTP", "PosternPostgres", "PosternSQLite", "PosternStore",
+                "RiskPolicy", "Support",
+                .product(name: "Yams", package: "Yams"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Monitoring",
+            dependencies: [
+                "JSON", "PosternConfiguration", "PosternMetrics", "PosternStore",
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Relay",
+            dependencies: [
+                "Concurrency", "DNSClient", "InternetMessage", "Mail", "MailAuth", "MailCrypto", "Milter", "PosternConfiguration",
+                "PosternMetrics", "PosternStore", "RelayCore", "RelayMilter", "SMTP",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Events",
+            dependencies: [
+                "Concurrency", "Identity", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternMetrics", "PosternStore",
+                "PosternTLS", "Support",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Doctor",
+            dependencies: [
+                "InternetMessage", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "PosternStore", "PostfixSetup",
+                "Relay", "RelayCore", "RiskDecisions", "SMTP", "Support",
+            ], swiftSettings: strict),
+        .target(
+            name: "Import",
+            dependencies: [
+                "Identity", "InternetMessage", "JSON", "MailCrypto", "PosternStore", "Support",
+            ], swiftSettings: strict),
+        .target(
+            name: "Administration",
+            dependencies: [
+                "Identity", "MailCrypto", "Monitoring", "PosternConfiguration", "PosternPostgres", "PosternSQLite",
+                "PosternStore", "Relay", "RiskDecisions",
+            ], swiftSettings: strict),
+        .target(
+            name: "Service",
+            dependencies: [
+                "Administration", "Concurrency", "Doctor", "Events", "Identity", "Mail", "Monitoring", "API", "HTTP", "Portal",
+                "PosternConfiguration",
+                "PosternMetrics", "PosternStore", "Relay", "RiskDecisions",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-                .product(name: "Yams", package: "Yams"),
+            ], swiftSettings: strict),
+        .target(
+            name: "Sandbox",
+            dependencies: [
+                "Identity", "MailCrypto", "API", "HTTP", "Portal", "PosternSQLite", "PosternStore", "RiskDecisions", "Service", "Support",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: strict),
         .executableTarget(
             name: "postern",
             dependencies: [
-                "InternetMessage", "MailCrypto", "MailAuth", "RelayCore", "Milter", "PosternStore", "PosternSQLite",
-                "PosternPostgres", "PosternServer",
-                "PostfixSetup", "DNSClient", "RiskPolicy", "Identity", "RiskDecisions", "HTTP", "API", "PosternMail", "JSON",
+                "Administration", "DNSClient", "Doctor", "Identity", "Import", "InternetMessage", "JSON", "Mail", "MailAuth",
+                "Milter", "Monitoring", "API", "HTTP", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
+                "RiskDecisions",
+                "RiskPolicy", "Sandbox", "Service", "Support",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict, linkerSettings: standalone),
@@ -197,25 +259,24 @@ let package = Package(
         .executableTarget(
             name: "MailBench",
             dependencies: [
-                "BenchReport", "PosternServer", "PosternStore", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage",
-                "DNSClient",
-                "PostfixHarness", "RelayHarness",
+                "BenchReport", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto", "PosternConfiguration", "PosternStore",
+                "PostfixHarness", "Relay", "RelayCore", "RelayHarness",
             ], path: "Benchmarks/MailBench", swiftSettings: strict),
         .executableTarget(
             name: "StoreBench",
             dependencies: [
-                "BenchReport", "PosternServer", "PosternStore", "PosternSQLite", "PosternPostgres", "RelayCore",
-                "InternetMessage",
-                "MailCrypto", "PostfixHarness", "PostgresHarness",
+                "BenchReport", "InternetMessage", "MailCrypto", "PosternConfiguration", "PosternPostgres", "PosternSQLite",
+                "PosternStore", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore",
             ], path: "Benchmarks/StoreBench", swiftSettings: strict),
         .executableTarget(
             name: "SideBySideBench",
             dependencies: [
-                "BenchReport", "PosternServer", "PosternStore", "PosternPostgres", "Identity", "MailAuth", "InternetMessage",
-                "MailCrypto",
-                "PostgresHarness", .product(name: "NIOCore", package: "swift-nio"),
+                "BenchReport", "Events", "Identity", "InternetMessage", "MailAuth", "MailCrypto", "PosternPostgres",
+                "PosternStore", "PostgresHarness",
+                .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
             ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 
         // MARK: Tests
@@ -258,8 +319,7 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "HTTP", "Portal", "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "InternetMessage",
-                "PostfixHarness",
+                "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PosternStore", "PostfixHarness", "RelayCore", "SMTP",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -268,8 +328,8 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "PosternMail", "PosternStore", "PosternSQLite", "RelayCore", "MailAuth", "InternetMessage", "MailCrypto",
-                "PostfixHarness",
+                "InternetMessage", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "PosternStore", "PostfixHarness",
+                "RelayCore", "SMTP",
             ], swiftSettings: strict),
         .testTarget(
             name: "IdentityTests",
@@ -290,11 +350,9 @@ let package = Package(
         .testTarget(
             name: "APITests",
             dependencies: [
-                "postern", "HTTP", "API", "PosternServer", "PosternMetrics", "PostfixHarness", "MailTesting", "DNSTesting",
-                "DNSClient",
-                "RiskDecisions", "RiskPolicy", "PolicyRules", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth",
-                "MailCrypto",
-                "InternetMessage",
+                "DNSClient", "DNSTesting", "Doctor", "Identity", "InternetMessage", "JSON", "MailAuth", "MailCrypto",
+                "MailTesting", "PolicyRules", "API", "HTTP", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
+                "PosternStore", "PostfixHarness", "RiskDecisions", "RiskPolicy", "Service", "postern",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
@@ -304,9 +362,9 @@ let package = Package(
         .testTarget(
             name: "EventTests",
             dependencies: [
-                "PosternServer", "PosternStore", "PosternSQLite", "Identity", "JSON", "MailAuth", "InternetMessage", "DNSClient",
-                "DNSTesting",
-                "MilterTesting", "PostfixHarness", "PostgresHarness", "RelayHarness", "postern",
+                "DNSClient", "DNSTesting", "Events", "Identity", "InternetMessage", "JSON", "MailAuth", "MilterTesting",
+                "PosternConfiguration", "PosternSQLite", "PosternStore", "PostfixHarness", "PostgresHarness", "RelayHarness",
+                "postern",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -320,9 +378,10 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "postern", "PosternServer", "HTTP", "PosternStore", "PosternMetrics", "MailAuth", "RelayCore",
-                "InternetMessage", "PostfixHarness",
-                "PostgresHarness", .product(name: "Logging", package: "swift-log"),
+                "Doctor", "Import", "InternetMessage", "MailAuth", "Monitoring", "HTTP", "PosternConfiguration",
+                "PosternMetrics", "PosternStore", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service",
+                "postern",
+                .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
         .target(

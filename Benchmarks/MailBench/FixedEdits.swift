@@ -2,7 +2,6 @@
 
 import Foundation
 import InternetMessage
-import PosternServer
 import RelayCore
 
 enum FixedEdits {

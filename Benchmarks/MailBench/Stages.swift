@@ -7,8 +7,9 @@ import Foundation
 import InternetMessage
 import MailAuth
 import MailCrypto
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import Relay
 import RelayCore
 
 /// Adds up time by stage. One thread.

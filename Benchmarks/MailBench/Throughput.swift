@@ -2,7 +2,6 @@
 
 import BenchReport
 import Foundation
-import PosternServer
 import PostfixHarness
 
 /// What one run of one filter took.

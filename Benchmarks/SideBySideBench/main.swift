@@ -5,6 +5,7 @@
 // [--check]
 
 import BenchReport
+import Events
 import Foundation
 import Identity
 import InternetMessage
@@ -12,7 +13,6 @@ import Logging
 import MailAuth
 import NIOPosix
 import PosternPostgres
-import PosternServer
 import PosternStore
 import PostgresHarness
 import Synchronization

@@ -2,12 +2,13 @@
 
 import BenchReport
 import Foundation
+import PosternConfiguration
 import PosternPostgres
-import PosternServer
 import PosternSQLite
 import PosternStore
 import PostfixHarness
 import PostgresHarness
+import Relay
 
 func seconds(_ clock: clockid_t) -> Double {
     var time = timespec()

@@ -5,7 +5,7 @@ import Hummingbird
 import PosternStore
 import Synchronization
 
-/// Routes of one subject, in their own folder. Listed in PosternServer/Service/HTTPRoutes.swift.
+/// Routes of one subject, in their own folder. Listed in Service/HTTPRoutes.swift.
 package protocol RouteModule: Sendable {
     /// Adds them, each to the group of those who may ask.
     func addRoutes(to routes: Routes)

@@ -5,7 +5,6 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import JSON
-import PosternMail
 import PosternStore
 
 extension PortalPage {

@@ -3,7 +3,6 @@
 import HTTP
 import Hummingbird
 import InternetMessage
-import PosternMail
 import PosternStore
 
 extension PortalPage {

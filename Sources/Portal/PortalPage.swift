@@ -4,7 +4,7 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import Logging
-import PosternMail
+import Mail
 import PosternStore
 import RelayCore
 

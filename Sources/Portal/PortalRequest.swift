@@ -5,7 +5,6 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import MailCrypto
-import PosternMail
 import PosternStore
 import Support
 

@@ -4,7 +4,7 @@ import HTTP
 import Hummingbird
 import InternetMessage
 import Logging
-import PosternMail
+import Mail
 import PosternStore
 
 extension PortalPage {

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Glibc
-import PosternServer
+import Monitoring
 
 @main
 struct Postern: AsyncParsableCommand {

@@ -6,7 +6,8 @@ import HTTP
 import HTTPTypes
 import InternetMessage
 import PolicyRules
-import PosternServer
+import API
+import HTTP
 import PosternStore
 import RiskDecisions
 import RiskPolicy

@@ -1,9 +1,9 @@
 // Events arrive: every one, in order for each account, at least once, whatever the endpoint does.
 
+import Events
 import Foundation
 import Identity
 import InternetMessage
-import PosternServer
 import PosternStore
 import Synchronization
 import Testing

@@ -1,5 +1,6 @@
 // A store with one team, its users and endpoints, a delivery whose clock the test turns, and its own DNS.
 
+import Events
 import Foundation
 import Identity
 import InternetMessage
@@ -7,7 +8,6 @@ import Logging
 import MailAuth
 import NIOPosix
 import PosternSQLite
-import PosternServer
 import PosternStore
 import Synchronization
 import Testing

@@ -4,9 +4,9 @@ import DNSClient
 import DNSTesting
 import Foundation
 import InternetMessage
-import PostfixHarness
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import PostfixHarness
 import PostgresHarness
 import Testing
 

@@ -1,9 +1,9 @@
 // Two hosts deliver events as one: a leader that hangs, one that goes on later, clocks that differ.
 
+import Events
 import Foundation
-import PostfixHarness
-import PosternServer
 import PosternStore
+import PostfixHarness
 import PostgresHarness
 import Testing
 

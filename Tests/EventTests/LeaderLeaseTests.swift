@@ -1,8 +1,8 @@
 // The lease by a clock that the test turns: who has it, and who only thinks so.
 
+import Events
 import Foundation
 import PosternSQLite
-import PosternServer
 import PosternStore
 import Synchronization
 import Testing

@@ -1,8 +1,8 @@
 // Where requests of ours may go: never into the operator's own network, whatever a name says today.
 
+import Events
 import MailAuth
 import NIOCore
-import PosternServer
 import PosternStore
 import Testing
 

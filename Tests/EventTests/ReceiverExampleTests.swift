@@ -1,10 +1,10 @@
 // The receiver of docs/EVENTS.md, run unchanged there.
 
+import Events
 import Foundation
 import Identity
-import PostfixHarness
-import PosternServer
 import PosternStore
+import PostfixHarness
 import Testing
 
 @Suite struct ReceiverExampleTests {

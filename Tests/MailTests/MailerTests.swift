@@ -4,13 +4,13 @@ import Foundation
 import InternetMessage
 import MailAuth
 import MailCrypto
-import PostfixHarness
 import PosternSQLite
 import PosternStore
+import PostfixHarness
 import RelayCore
 import Testing
-
-@testable import PosternMail
+@testable import Mail
+@testable import SMTP
 
 /// Signs with one Ed25519 key of relay.example.
 private struct TestSigner: MessageSigner {

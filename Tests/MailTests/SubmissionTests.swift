@@ -4,8 +4,7 @@ import Foundation
 import InternetMessage
 import PostfixHarness
 import Testing
-
-@testable import PosternMail
+@testable import SMTP
 
 @Suite struct SubmissionTests {
     private static let inbox = InboxAddress(AddrSpec(localPart: "anna.secret", domain: "home.example"))

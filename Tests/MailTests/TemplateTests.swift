@@ -3,8 +3,7 @@
 import Foundation
 import PosternStore
 import Testing
-
-@testable import PosternMail
+@testable import Mail
 
 @Suite struct TemplateTests {
     private static let values = NoticeValues(

@@ -6,14 +6,15 @@ import Hummingbird
 import HummingbirdTesting
 import InternetMessage
 import Logging
-import PosternMail
+import Mail
 import PosternSQLite
 import PosternStore
 import PostfixHarness
 import RelayCore
+import SMTP
 import Synchronization
 import Testing
-
+@testable import API
 @testable import HTTP
 @testable import Portal
 

@@ -22,7 +22,7 @@ import Testing
         let runner = try world()
         let account = try object(runner.json("account", "show", "juice", "jane"))
         let sub = try #require(account["sub"] as? String)
-        #expect(account["state"] as? String == "authorized")
+        #expect(account["credential_state"] as? String == "authorized")
         #expect(try list(runner.json("account", "list", "--team", "juice")).count == 1)
         #expect(try runner.succeed("account", "show", sub).contains(sub))
         #expect(try runner.succeed("account", "state", "juice", sub) == "authorized")
@@ -93,7 +93,7 @@ import Testing
                 "its event endpoint https://events.juice.example/hook belonged to team juice and was removed"))
         let status = try #require(try list(runner.json("transfer", "status", "com.juice")).first)
         #expect(status["state"] as? String == "finished")
-        #expect(try object(runner.json("account", "show", "juice", "jane"))["state"] as? String == "transferred")
-        #expect(try object(runner.json("account", "show", "milk", "jane"))["state"] as? String == "authorized")
+        #expect(try object(runner.json("account", "show", "juice", "jane"))["credential_state"] as? String == "transferred")
+        #expect(try object(runner.json("account", "show", "milk", "jane"))["credential_state"] as? String == "authorized")
     }
 }

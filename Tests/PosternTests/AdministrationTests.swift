@@ -24,7 +24,7 @@ import Testing
         let shown = try #require(try runner.json("address", "show", address) as? [String: Any])
         let grants = try #require(shown["grants"] as? [[String: Any]])
         #expect(grants.count == 2)
-        #expect(grants.last?["app"] as? String == "com.example.juice")
+        #expect(grants.last?["client_id"] as? String == "com.example.juice")
         #expect(try runner.succeed("address", "show", address).contains("state\ton"))
     }
 
@@ -105,7 +105,7 @@ import Testing
         let runner = try installed()
         try runner.succeed("inbox", "add", "jane", "-", "--no-message", input: "new@home.example\n")
         let list = try #require(try runner.json("inbox", "list", "jane") as? [[String: Any]])
-        #expect(list.map { $0["verified"] as? Bool } == [true, false])
+        #expect(list.map { $0["is_verified"] as? Bool } == [true, false])
         let number = try #require(list.last?["inbox"] as? Int)
         try runner.fail("inbox", "default", "jane", "\(number)", status: 65, saying: "verified inboxes only")
         try runner.succeed("inbox", "confirm", "jane", "new@home.example")
@@ -116,8 +116,8 @@ import Testing
         #expect(result.errors.contains("no verified inbox any more"))
         try runner.succeed("inbox", "add", "jane", "alias@home.example", "--verified", "--reply-only")
         let alias = try #require(try runner.json("inbox", "list", "jane") as? [[String: Any]]).first
-        #expect(alias?["reply_only"] as? Bool == true)
-        #expect(alias?["default"] as? Bool == false)
+        #expect(alias?["is_reply_only"] as? Bool == true)
+        #expect(alias?["is_default"] as? Bool == false)
         try runner.fail("inbox", "add", "jane", "x@old.example", status: 65, saying: "relay domain")
     }
 
@@ -144,7 +144,7 @@ import Testing
         try runner.fail("source", "add", "none", "a.example", status: 66, saying: "no team none")
         let list = try #require(try runner.json("source", "list", "juice") as? [[String: Any]])
         #expect(list.map { $0["source"] as? String } == ["juice.example", "juice.example", "shop@gmail.com"])
-        #expect(list.map { $0["envelope"] as? String } == [nil, "bounce.esp.example", nil])
+        #expect(list.map { $0["envelope_domain"] as? String } == [nil, "bounce.esp.example", nil])
         try runner.succeed("source", "remove", "juice", "juice.example", "--envelope", "bounce.esp.example")
         #expect(try runner.succeed("source", "list").split(separator: "\n").count == 2)
         try runner.succeed("source", "remove", "juice", "shop@gmail.com")

@@ -1,7 +1,7 @@
 // RFC 4180 as it is read: each case whole, and octet by octet.
 
 import Foundation
-import PosternServer
+import Import
 import Testing
 
 @Suite struct CSVParserTests {

@@ -3,8 +3,7 @@
 import Foundation
 import PostfixHarness
 import Testing
-
-@testable import PosternServer
+@testable import SMTP
 
 @Suite struct CaptureServerTests {
     /// Whoever waited for the message ended everything before its sender had the answer: the message stayed in Postfix's queue,

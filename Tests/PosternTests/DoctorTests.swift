@@ -1,9 +1,10 @@
 // What the doctor makes of facts, and of a relay domain as the DNS has it.
 
+import Doctor
 import Foundation
-import PostfixHarness
 import MailAuth
-import PosternServer
+import Monitoring
+import PostfixHarness
 import Testing
 
 @Suite struct DoctorTests {

@@ -49,7 +49,7 @@ import Testing
         #expect((shown["address"] as? [String: Any])?["sub"] as? String == "001.abc")
         #expect(shown["shares_name"] as? Bool == true)
         let grant = try #require((shown["grants"] as? [[String: Any]])?.first)
-        #expect(grant["app"] as? String == "com.example.press")
+        #expect(grant["client_id"] as? String == "com.example.press")
         #expect(grant["real_user_status"] as? Int == 2)
         #expect(grant["first_authorized_at"] as? String == "2024-05-01T00:00:00Z")
         #expect(try runner.succeed("user", "show", "joe").contains("j…@home.example unverified, default"))

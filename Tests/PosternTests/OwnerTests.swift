@@ -1,9 +1,9 @@
 // Root's commands beside a service of another user: what they make is that user's, and no link of theirs is followed.
 
 import Foundation
-import PostfixHarness
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import PostfixHarness
 import Testing
 
 @Suite(.enabled(if: getuid() == 0, "these tests run as root alone"))

@@ -2,8 +2,7 @@
 
 import Foundation
 import Testing
-
-@testable import PosternServer
+@testable import Service
 
 struct ProgramPagesTests {
     @Test(arguments: [

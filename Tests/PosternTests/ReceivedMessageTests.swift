@@ -1,8 +1,7 @@
 // A message from a file, as `postern explain` takes it: in the form in which Postfix would hand it to the filter.
 
 import Testing
-
-@testable import PosternServer
+@testable import Relay
 
 @Suite struct ReceivedMessageTests {
     @Test(arguments: [

@@ -1,8 +1,9 @@
 // A running relay takes up changes of its keys.
 
 import Foundation
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import Relay
 import Testing
 
 @Suite struct RelaySignerTests {

@@ -6,8 +6,10 @@ import Logging
 import PosternMetrics
 import PosternStore
 import Testing
-
-@testable import PosternServer
+@testable import Doctor
+@testable import Monitoring
+@testable import PosternConfiguration
+@testable import Service
 
 @Suite struct StatusTests {
     private static let now: Int64 = 1_795_000_000

@@ -1,7 +1,7 @@
 // The database as a whole: on PostgreSQL, copied, backed up, restored; and keys that are replaced.
 
 import Foundation
-import PosternServer
+import PosternConfiguration
 import PosternStore
 import PostgresHarness
 import Testing

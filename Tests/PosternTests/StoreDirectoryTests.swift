@@ -2,8 +2,9 @@
 
 import Foundation
 import InternetMessage
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import Relay
 import RelayCore
 import Testing
 

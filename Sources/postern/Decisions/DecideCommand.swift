@@ -4,10 +4,12 @@ import ArgumentParser
 import Foundation
 import Identity
 import Logging
-import PosternServer
+import Monitoring
+import PosternConfiguration
 import PosternStore
 import RiskDecisions
 import RiskPolicy
+import Service
 
 struct DecideCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -78,15 +80,9 @@ struct DecideCommand: AsyncParsableCommand {
 
     private func token() throws -> String? {
         guard let identityToken else { return nil }
-        let text: String
-        if identityToken == "-" {
-            text = readLine() ?? ""
-        } else {
-            guard let data = FileManager.default.contents(atPath: identityToken), data.count <= 65_536 else {
-                throw CommandError.noInput("\(identityToken): the file with the identity token cannot be read")
-            }
-            text = String(decoding: data, as: UTF8.self)
-        }
+        let text =
+            identityToken == "-"
+            ? readLine() ?? "" : String(decoding: try InputFile.octets(identityToken, maximum: 65_536), as: UTF8.self)
         return text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 

@@ -4,7 +4,6 @@ import ArgumentParser
 import Foundation
 import Identity
 import JSON
-import PosternServer
 import PosternStore
 import RiskDecisions
 
@@ -13,86 +12,27 @@ struct DecisionCommand: ParsableCommand {
         commandName: "decision", abstract: "List, show and replay logged decisions.",
         subcommands: [List.self, Show.self, ReplayCommand.self])
 
-    /// A decision as commands show it.
-    struct Row: Encodable {
-        let decisionId: String
-        let evaluatedAt: String
-        let expiresAt: String
-        let team: String
-        let clientId: String
-        let claimedEvent: String
-        let event: String
-        let grant: Int64?
-        let decision: String
-        let challenges: [String]
-        let reasons: [String]
-        let wireReasons: [String]
-        let asked: [String]
-        let skips: [String]
-        let waived: [String]
-        let missing: [String]
-        let errors: [String]
-        let shadow: [String]
-        let overriddenBy: String?
-        let realUserStatus: Int?
-        let credentialState: String
-        let upgradeResult: String?
-        let degraded: Bool
-        let policy: String
-        let policyVersion: String
-        let policyHash: String
-        let signals: String
-        let label: String?
-        let outcomes: [Outcome]
-
-        struct Outcome: Encodable {
-            let challenge: String
-            let initiatedAt: String
-            let passedAt: String?
-            let failedAt: String?
+    /// A decision as JSON.
+    private static func members(_ logged: LoggedDecision) -> Members {
+        let record = logged.record
+        let outcomes = logged.checks.map { check -> Members in
+            [
+                "challenge": check.challenge, "initiated_at": timestamp(check.initiatedAt),
+                "passed_at": check.passedAt.map(timestamp),
+                "failed_at": check.failure(now: PosternClock.now()).map(timestamp),
+            ]
         }
-
-        init(_ logged: LoggedDecision) {
-            let record = logged.record
-            decisionId = record.id
-            evaluatedAt = timestamp(record.evaluatedAt)
-            expiresAt = timestamp(record.expiresAt)
-            team = logged.teamID
-            clientId = record.clientID
-            claimedEvent = record.claimedEvent
-            event = record.event
-            grant = record.grantNumber
-            decision = record.decision
-            challenges = record.challenges
-            reasons = record.reasons
-            wireReasons = record.wireReasons
-            asked = record.asked
-            skips = record.skips
-            waived = record.waived
-            missing = record.missing
-            errors = record.errors
-            shadow = record.shadow
-            overriddenBy = record.overriddenBy
-            realUserStatus = record.realUserStatus
-            credentialState = record.credentialState
-            upgradeResult = record.upgradeResult
-            degraded = record.isDegraded
-            policy = record.policyName
-            policyVersion = record.policyVersion
-            policyHash = record.policyHash
-            signals = record.signals
-            label = logged.label?.rawValue
-            outcomes = logged.checks.map {
-                Outcome(
-                    challenge: $0.challenge, initiatedAt: timestamp($0.initiatedAt), passedAt: $0.passedAt.map(timestamp),
-                    failedAt: $0.failure(now: PosternClock.now()).map(timestamp))
-            }
-        }
-
-        /// How the challenges ended, in a word each: `email_code:passed`.
-        var outcomeWords: [String] {
-            outcomes.map { "\($0.challenge):\($0.passedAt != nil ? "passed" : $0.failedAt != nil ? "failed" : "initiated")" }
-        }
+        return [
+            "decision_id": record.id, "evaluated_at": timestamp(record.evaluatedAt), "expires_at": timestamp(record.expiresAt),
+            "team": logged.teamID, "client_id": record.clientID, "claimed_event": record.claimedEvent, "event": record.event,
+            "grant": record.grantNumber, "decision": record.decision, "challenges": record.challenges, "reasons": record.reasons,
+            "wire_reasons": record.wireReasons, "asked": record.asked, "skips": record.skips, "waived": record.waived,
+            "missing": record.missing, "errors": record.errors, "shadow": record.shadow, "overridden_by": record.overriddenBy,
+            "real_user_status": record.realUserStatus, "credential_state": record.credentialState,
+            "upgrade_result": record.upgradeResult, "degraded": record.isDegraded, "policy": record.policyName,
+            "policy_version": record.policyVersion, "policy_hash": record.policyHash, "signals": record.signals,
+            "label": logged.label?.rawValue, "outcomes": outcomes,
+        ]
     }
 
     struct List: ParsableCommand {
@@ -129,20 +69,17 @@ struct DecisionCommand: ParsableCommand {
                 }
                 filter.since = start
             }
-            let rows = try installation.withStore { store in
-                try store.decisions.newest(filter, limit: limit).0.map(Row.init)
+            let found = try installation.withStore { try $0.decisions.newest(filter, limit: limit).0 }
+            if csv { return CSVLines.print(found) }
+            let header = ["TIME", "DECISION", "TEAM", "EVENT", "ANSWER", "REASONS", "OUTCOMES"]
+            try output.print(found, header, json: members) { logged in
+                let record = logged.record
+                return [
+                    timestamp(record.evaluatedAt), record.id, logged.teamID, record.event,
+                    record.decision + (record.isDegraded ? " (degraded)" : ""), record.reasons.joined(separator: " "),
+                    logged.outcomeWords.joined(separator: " "),
+                ]
             }
-            if output.json { return try printJSON(rows) }
-            if csv { return CSVLines.print(rows) }
-            Table(
-                header: ["TIME", "DECISION", "TEAM", "EVENT", "ANSWER", "REASONS", "OUTCOMES"],
-                rows: rows.map {
-                    [
-                        $0.evaluatedAt, $0.decisionId, $0.team, $0.event, $0.decision + ($0.degraded ? " (degraded)" : ""),
-                        $0.reasons.joined(separator: " "), $0.outcomeWords.joined(separator: " "),
-                    ]
-                }
-            ).print()
         }
     }
 
@@ -155,26 +92,31 @@ struct DecisionCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let row = Row(try installation.withStore { try DecisionCommand.find(id, $0) })
-            if output.json { return try printJSON(row) }
+            let logged = try installation.withStore { try DecisionCommand.find(id, $0) }
+            if output.json { return try printJSON(members(logged)) }
+            let record = logged.record
             func words(_ list: [String]) -> String { list.isEmpty ? "-" : list.joined(separator: " ") }
             var lines = [
-                ("decision", row.decisionId), ("time", row.evaluatedAt), ("valid until", row.expiresAt), ("team", row.team),
-                ("app", row.clientId),
-                ("event", row.event + (row.event == row.claimedEvent ? "" : " (called \(row.claimedEvent))")),
-                ("grant", row.grant.map { "\($0)" } ?? "-"), ("answer", row.decision), ("challenges", words(row.challenges)),
-                ("reasons", words(row.reasons)), ("told the team", words(row.wireReasons)), ("asked by", words(row.asked)),
-                ("skipped by", words(row.skips)), ("waived", words(row.waived)), ("missing", words(row.missing)),
-                ("errors", words(row.errors)), ("shadow", words(row.shadow)),
+                ("decision", record.id), ("time", timestamp(record.evaluatedAt)), ("valid until", timestamp(record.expiresAt)),
+                ("team", logged.teamID),
+                ("app", record.clientID),
+                ("event", record.event + (record.event == record.claimedEvent ? "" : " (called \(record.claimedEvent))")),
+                ("grant", record.grantNumber.map { "\($0)" } ?? "-"), ("answer", record.decision),
+                ("challenges", words(record.challenges)),
+                ("reasons", words(record.reasons)), ("told the team", words(record.wireReasons)),
+                ("asked by", words(record.asked)),
+                ("skipped by", words(record.skips)), ("waived", words(record.waived)), ("missing", words(record.missing)),
+                ("errors", words(record.errors)), ("shadow", words(record.shadow)),
             ]
-            if let guarantee = row.overriddenBy { lines.append(("overridden by", guarantee)) }
-            if let result = row.upgradeResult { lines.append(("upgrade", result)) }
+            if let guarantee = record.overriddenBy { lines.append(("overridden by", guarantee)) }
+            if let result = record.upgradeResult { lines.append(("upgrade", result)) }
             lines += [
-                ("first status", row.realUserStatus.map { "\($0)" } ?? "-"), ("credential", row.credentialState),
-                ("degraded", row.degraded ? "yes" : "no"), ("policy", "\(row.policy) \(row.policyVersion)"),
-                ("policy hash", row.policyHash), ("outcomes", words(row.outcomeWords)), ("label", row.label ?? "-"),
+                ("first status", record.realUserStatus.map { "\($0)" } ?? "-"), ("credential", record.credentialState),
+                ("degraded", record.isDegraded ? "yes" : "no"), ("policy", "\(record.policyName) \(record.policyVersion)"),
+                ("policy hash", record.policyHash), ("outcomes", words(logged.outcomeWords)),
+                ("label", logged.label?.rawValue ?? "-"),
             ]
-            for (name, value) in DecisionCommand.signals(row.signals) { lines.append((name, value)) }
+            for (name, value) in DecisionCommand.signals(record.signals) { lines.append((name, value)) }
             Properties(lines: lines).print()
         }
     }
@@ -254,21 +196,33 @@ struct DecisionCommand: ParsableCommand {
     }
 }
 
+extension LoggedDecision {
+    /// How the challenges ended, in a word each: `email_code:passed`.
+    fileprivate var outcomeWords: [String] {
+        checks.map {
+            let isFailed = $0.failure(now: PosternClock.now()) != nil
+            return "\($0.challenge):\($0.passedAt != nil ? "passed" : isFailed ? "failed" : "initiated")"
+        }
+    }
+}
+
 /// Decisions as comma-separated values (RFC 4180).
 enum CSVLines {
-    static func print(_ rows: [DecisionCommand.Row]) {
+    static func print(_ rows: [LoggedDecision]) {
         let header = [
             "decision_id", "evaluated_at", "team", "client_id", "event", "decision", "challenges", "reasons", "asked", "skips",
             "waived", "missing", "errors", "degraded", "policy_hash", "outcomes", "label", "signals",
         ]
         Swift.print(header.joined(separator: ","))
-        for row in rows {
+        for logged in rows {
+            let record = logged.record
             let fields = [
-                row.decisionId, row.evaluatedAt, row.team, row.clientId, row.event, row.decision,
-                row.challenges.joined(separator: " "), row.reasons.joined(separator: " "), row.asked.joined(separator: " "),
-                row.skips.joined(separator: " "), row.waived.joined(separator: " "), row.missing.joined(separator: " "),
-                row.errors.joined(separator: " "), row.degraded ? "true" : "false", row.policyHash,
-                row.outcomeWords.joined(separator: " "), row.label ?? "", row.signals,
+                record.id, timestamp(record.evaluatedAt), logged.teamID, record.clientID, record.event, record.decision,
+                record.challenges.joined(separator: " "), record.reasons.joined(separator: " "),
+                record.asked.joined(separator: " "),
+                record.skips.joined(separator: " "), record.waived.joined(separator: " "), record.missing.joined(separator: " "),
+                record.errors.joined(separator: " "), record.isDegraded ? "true" : "false", record.policyHash,
+                logged.outcomeWords.joined(separator: " "), logged.label?.rawValue ?? "", record.signals,
             ]
             Swift.print(fields.map(quoted).joined(separator: ","))
         }

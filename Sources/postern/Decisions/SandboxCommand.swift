@@ -3,9 +3,9 @@
 import ArgumentParser
 import Foundation
 import Logging
-import PosternServer
 import PosternStore
 import RiskDecisions
+import Sandbox
 
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,9 +2,11 @@
 
 import ArgumentParser
 import DNSClient
+import Doctor
 import Foundation
 import MailAuth
-import PosternServer
+import PosternConfiguration
+import Relay
 
 /// The system's name servers, others, or a file of answers.
 struct DNSOptions: ParsableArguments {

@@ -3,10 +3,12 @@
 import ArgumentParser
 import DNSClient
 import Foundation
+import API
 import HTTP
+import Mail
 import Milter
-import PosternMail
-import PosternServer
+import Monitoring
+import PosternConfiguration
 import PosternStore
 
 /// An error of a command itself.

@@ -3,7 +3,7 @@
 import ArgumentParser
 import Foundation
 import InternetMessage
-import PosternServer
+import PosternConfiguration
 import PosternStore
 
 /// Names the installation.

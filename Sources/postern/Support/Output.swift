@@ -53,6 +53,57 @@ struct Properties {
     }
 }
 
+extension OutputOptions {
+    /// Prints rows as a table with a header, or as JSON.
+    func print<Row: Encodable>(_ rows: [Row], _ header: [String], columns: (Row) -> [String]) throws {
+        if json { return try printJSON(rows) }
+        Table(header: header, rows: rows.map(columns)).print()
+    }
+
+    /// The same for values that have other members in JSON than columns.
+    func print<Value>(
+        _ values: [Value], _ header: [String], json members: (Value) -> Members, columns: (Value) -> [String]
+    ) throws {
+        if json { return try printJSON(values.map(members)) }
+        Table(header: header, rows: values.map(columns)).print()
+    }
+
+    /// Prints one thing with its properties, or as JSON.
+    func print(_ value: some Encodable, properties: () -> [(String, String)]) throws {
+        if json { return try printJSON(value) }
+        Properties(lines: properties()).print()
+    }
+}
+
+/// A JSON object by its members, in snake_case; those without a value are left out.
+struct Members: Encodable, ExpressibleByDictionaryLiteral {
+    /// The value, or null rather than nothing: there was a question, and the answer is none.
+    static func orNull(_ value: (any Encodable)?) -> any Encodable { value ?? BatchID.null }
+
+    private let members: [(name: String, value: (any Encodable)?)]
+
+    init(dictionaryLiteral elements: (String, (any Encodable)?)...) { members = elements.map { ($0.0, $0.1) } }
+
+    private init(_ members: [(name: String, value: (any Encodable)?)]) { self.members = members }
+
+    /// The members of both.
+    func merging(_ others: Members) -> Members { Members(members + others.members) }
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Name.self)
+        for (name, value) in members {
+            if let value { try container.encode(value, forKey: Name(stringValue: name)) }
+        }
+    }
+}
+
 /// Prints a value as JSON with sorted keys in snake_case.
 func printJSON(_ value: some Encodable) throws {
     let encoder = JSONEncoder()

@@ -3,7 +3,7 @@
 import Foundation
 import Glibc
 import Identity
-import PosternServer
+import PosternConfiguration
 import PosternStore
 import PostfixHarness
 import RiskDecisions

@@ -1,9 +1,12 @@
 // The service as it runs: keys revoked while it serves, idle crowds, metrics for Prometheus, and its log.
 
+import Doctor
 import Foundation
 import Glibc
-import PosternServer
+import API
+import HTTP
 import PostfixHarness
+import Service
 import Testing
 
 @Suite struct LiveTests {

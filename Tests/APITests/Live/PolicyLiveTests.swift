@@ -1,7 +1,8 @@
 // A policy is edited wrongly while the service runs: it goes on deciding and relaying, and says so wherever one looks.
 
+import Doctor
 import Foundation
-import PosternServer
+import PosternConfiguration
 import PosternStore
 import PostfixHarness
 import RiskDecisions

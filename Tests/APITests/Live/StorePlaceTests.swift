@@ -2,7 +2,7 @@
 
 import Foundation
 import InternetMessage
-import PosternServer
+import PosternConfiguration
 import PosternStore
 import PostfixHarness
 import Synchronization

@@ -2,9 +2,12 @@
 
 import Foundation
 import InternetMessage
-import PosternServer
+import API
+import HTTP
+import PosternConfiguration
 import PosternStore
 import RiskDecisions
+import Service
 import Testing
 
 /// An installation with every route of the service, asked without a listener.

@@ -2,9 +2,8 @@
 
 import Foundation
 import Identity
-import PostfixHarness
-import PosternServer
 import PosternStore
+import PostfixHarness
 import Testing
 
 /// Switches forwarding, and remembers what was acknowledged.

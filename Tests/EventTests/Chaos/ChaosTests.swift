@@ -1,9 +1,8 @@
 // Everything that may happen to hosts, clocks, store and receiver, under mail, HTTP and commands: nothing acknowledged is lost.
 
 import Foundation
-import PostfixHarness
-import PosternServer
 import PosternStore
+import PostfixHarness
 import PostgresHarness
 import Testing
 

@@ -3,9 +3,9 @@
 
 import Foundation
 import InternetMessage
-import PostfixHarness
-import PosternServer
+import PosternConfiguration
 import PosternStore
+import PostfixHarness
 import PostgresHarness
 import Testing
 

@@ -1,0 +1,131 @@
+// Making a new installation: the folder, postern.yaml with every key explained, the keys, the database.
+
+import Foundation
+import MailCrypto
+import PosternConfiguration
+import PosternStore
+import Relay
+import RiskDecisions
+
+extension Installation {
+    /// Names of the files in a data folder.
+    private static let configurationName = "postern.yaml"
+    private static let keyName = "postern.keys"
+    private static let databaseName = "postern.db"
+
+    /// Makes a data folder (mode 0700) with configuration, keys (0600) and an empty database. Nothing is overwritten, and
+    /// what was made is removed again where a later step fails. Each relay domain gets an RSA key that signs at once.
+    /// - Parameter set: `key=value` texts, as from `--set`, that the file is made with.
+    /// - Returns: the path of the configuration.
+    package static func create(
+        directory: String, relayDomains: [String], operatorAddress: String? = nil, database url: String? = nil,
+        set: [String] = [],
+        change: Change
+    ) throws -> String {
+        let folder = directory.hasPrefix("/") ? directory : FileManager.default.currentDirectoryPath + "/" + directory
+        func path(_ name: String) -> String { (folder as NSString).appendingPathComponent(name) }
+        let values = try ResolvedConfiguration.flagValues(set)
+        if let key = ["relay_domains", "database", "key_file"].first(where: { values[$0] != nil }) {
+            throw ConfigurationError(
+                .invalidValue, at: "--set", "\(key) cannot be set while an installation is created: see postern help init")
+        }
+        let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values)
+        // Checks what was given before anything is made.
+        let configuration = try Configuration(
+            ResolvedConfiguration(
+                file: ConfigurationFile(text: text, name: configurationName), path: path(configurationName), environment: [:],
+                flags: [], machineName: ""))
+        for name in [configurationName, keyName, databaseName] where FileManager.default.fileExists(atPath: path(name)) {
+            throw ConfigurationError(
+                .exists, at: path(name), "the folder contains an installation: choose another folder; nothing was changed")
+        }
+        let isServer = configuration.database.path == nil
+        // Asked before anything is made: an installation that is there has keys already, and needs them.
+        if isServer { try refuseInstallation(on: configuration.database) }
+        let isNewFolder = !FileManager.default.fileExists(atPath: folder)
+        var made: [String] = []
+        do {
+            if isNewFolder {
+                try FileManager.default.createDirectory(
+                    atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                made.append(folder)
+                try OwnedFile.adopt(folder: folder)
+            }
+            guard let keys = KeyRing(random: try SecureRandom.bytes(count: 3 * KeyRing.keyLength)) else {
+                throw ConfigurationError(.keyFile, at: path(keyName), "random numbers are unavailable")
+            }
+            try KeyFile.create(path: path(keyName), text: keys.fileText)
+            made.append(path(keyName))
+            if !isServer { made += ["", "-wal", "-shm"].map { path(databaseName) + $0 } }
+            let database = try configuration.database.open(creating: true)
+            _ = try Migrator().migrate(database, now: change.now)
+            try Store.checkKeys(keys, of: database)
+            let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
+            for domain in configuration.relayDomains {
+                // Active before it is published: an unknown key harms no more than no signature (RFC 6376 section 6.1).
+                _ = try DKIMKeyMaker.generate(store, domain: domain, algorithm: .rsa, isActive: true, change)
+            }
+            try ActivePolicies.installBuiltIn(store.policies, change)
+            try database.close()
+            try KeyFile.create(path: path(configurationName), text: text)
+            return path(configurationName)
+        } catch {
+            for item in made.reversed() { try? FileManager.default.removeItem(atPath: item) }
+            if error is ConfigurationError || error is StoreRefusal || error is TemporaryStoreError
+                || error is PermanentStoreError
+            {
+                throw error
+            }
+            throw ConfigurationError(.inputOutput, at: folder, "the folder cannot be created: check its parent's permissions")
+        }
+    }
+
+    /// Throws `ConfigurationError` (`exists`) where a database belongs to an installation.
+    private static func refuseInstallation(on location: DatabaseLocation) throws {
+        let database = try location.open()
+        defer { try? database.close() }
+        guard try Migrator().isBegun(database), try Store.hasKeys(database) else { return }
+        throw ConfigurationError(
+            .exists, at: "\(location)",
+            "this database contains an installation: for a further host, copy postern.yaml and postern.keys from the first")
+    }
+
+    /// postern.yaml with every key: what was given is set, the rest stands as a comment with its default and reason.
+    package static func configurationText(
+        relayDomains: [String], operatorAddress: String?, database: String? = nil, set: [String: String] = [:]
+    ) -> String {
+        var text = """
+            # Postern's configuration. Every key is here; commented ones show their default.
+            # A variable or flag overrides the file: POSTERN_LIMITS_HOPS=30, or --set limits.hops=30.
+            # `postern config show` prints what is in force and where it comes from.
+
+
+            """
+        var section = ""
+        for key in ConfigurationKey.all {
+            let parts = key.path.split(separator: ".", maxSplits: 1).map(String.init)
+            let isNested = parts.count == 2
+            if isNested, parts[0] != section {
+                section = parts[0]
+                text += "\(section):\n"
+            }
+            let indent = isNested ? "  " : ""
+            text += "\(indent)# \(key.reason)\n"
+            if let beyond = key.beyond { text += "\(indent)# Beyond it: \(beyond).\n" }
+            let name = parts.last ?? key.path
+            switch key.path {
+            case "relay_domains": text += "\(name): [\(relayDomains.map(quoted).joined(separator: ", "))]\n"
+            case "operator_address" where operatorAddress != nil: text += "\(name): \(quoted(operatorAddress ?? ""))\n"
+            case "database" where database != nil: text += "\(name): \(quoted(database ?? ""))\n"
+            case let path where set[path] != nil: text += "\(indent)\(name): \(quoted(set[path] ?? ""))\n"
+            default: text += "\(indent)# \(name): \(key.standardText)\n"
+            }
+            text += "\n"
+        }
+        return text
+    }
+
+    private static func quoted(_ text: String) -> String {
+        "\"" + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"") + "\""
+    }
+}

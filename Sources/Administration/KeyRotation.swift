@@ -1,0 +1,129 @@
+// Replacing keys while mail flows: known to all, then used by all, then everything made again, then the old one is gone.
+
+import Foundation
+import MailCrypto
+import Monitoring
+import PosternConfiguration
+import PosternStore
+
+/// The steps of `postern key-file rotate`. Each leaves the key file and the database in a state that mail flows in, and from
+/// which the next run goes on.
+package struct KeyRotation: Sendable {
+    private let installation: Installation
+    private let now: @Sendable () -> Int64
+
+    private var path: String { installation.configuration.keyFilePath }
+    private var keys: KeyHolder { installation.store.keys }
+    private var repository: KeyRotationRepository { installation.store.keyRotation }
+
+    package init(_ installation: Installation, now: @escaping @Sendable () -> Int64) {
+        self.installation = installation
+        self.now = now
+    }
+
+    /// A service whose key file is not what the next step needs.
+    package struct Laggard: Sendable, Hashable {
+        package let host: String
+        package let pid: Int64
+        /// When it said so, in seconds since 1970 by its own clock.
+        let updatedAt: Int64
+    }
+
+    /// Adds a next key for each purpose that has neither one nor an unfinished rotation. The purposes that got one.
+    package func add(_ purposes: [KeyPurpose]) throws -> [KeyPurpose] {
+        var ring = keys.current
+        var added: [KeyPurpose] = []
+        for purpose in purposes {
+            guard let set = ring[purpose], set.next == nil, purpose == .token || set.old.isEmpty else { continue }
+            guard let more = ring.adding(purpose, secret: try SecureRandom.bytes(count: KeyRing.keyLength)) else { continue }
+            ring = more
+            added.append(purpose)
+        }
+        if !added.isEmpty { try put(ring) }
+        return added
+    }
+
+    /// Makes the next keys the active ones. Every running service has to know them before: see `laggards`.
+    package func activate() throws {
+        let ring = KeyPurpose.allCases.reduce(keys.current) { $0.activating($1) }
+        if ring != keys.current { try put(ring) }
+    }
+
+    /// Running services that do not have the keys of this file, in the states that they have here.
+    package func laggards() throws -> [Laggard] {
+        let wanted = keys.current.summary
+        return try ServiceReport.all(installation.store, now: now()).filter(\.isRunning).compactMap { report in
+            let known = report.snapshot?.keys ?? [:]
+            let isReady = wanted.allSatisfy { known[$0.key] == $0.value }
+            let entry = report.entry
+            return isReady ? nil : Laggard(host: entry.host, pid: entry.pid, updatedAt: entry.updatedAt)
+        }
+    }
+
+    /// New values are made with the active keys from now on, or refused for the time being.
+    package func demand(_ change: Change) throws { try repository.demandActiveKeys(change) }
+
+    /// Brings all values to the active keys, in passes until one finds nothing left to change. How many were changed.
+    /// - Parameters:
+    ///   - pause: seconds between two batches.
+    ///   - progress: rows seen in this pass, and of how many; false breaks it off.
+    package func reencrypt(pause: Double, progress: (_ seen: Int, _ total: Int) -> Bool) throws -> Int {
+        var changed = 0
+        while true {
+            let total = try repository.rows()
+            var (seen, inPass) = (0, 0)
+            var position: KeyRotationRepository.Position? = .start
+            while let here = position {
+                let step = try repository.step(here)
+                seen += step.seen
+                inPass += step.changed
+                position = step.next
+                guard progress(seen, total) else { return changed + inPass }
+                if step.changed > 0, pause > 0 { Thread.sleep(forTimeInterval: pause) }
+            }
+            changed += inPass
+            if inPass == 0 { return changed }
+        }
+    }
+
+    /// Takes old seal and index keys that nothing uses any more out of the key file. Those taken out.
+    package func removeUnused(_ change: Change) throws -> [(KeyPurpose, String)] {
+        let used = Set(try repository.usage().map { "\($0.purpose.rawValue) \($0.key)" })
+        var ring = keys.current
+        var removed: [(KeyPurpose, String)] = []
+        for purpose in [KeyPurpose.seal, .index] {
+            for version in ring[purpose]?.old ?? [] where !used.contains("\(purpose.rawValue) \(version.idText)") {
+                ring = ring.removing(purpose, id: version.idText)
+                removed.append((purpose, version.idText))
+            }
+        }
+        if !removed.isEmpty {
+            try put(ring)
+            for (purpose, id) in removed { try repository.noteRetired(purpose, id, change) }
+        }
+        return removed
+    }
+
+    /// Takes an old key out, whatever it made. Throws `StoreRefusal` where it is not an old one, or is in use by what can be made
+    /// again.
+    package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
+        guard let set = keys.current[purpose], let version = set[id] else {
+            throw StoreRefusal(.notFound, "there is no \(purpose.rawValue) key \(id): see postern key-file show")
+        }
+        guard set.state(of: version) == .old else {
+            throw StoreRefusal(
+                .unmet, "\(purpose.rawValue) key \(id) is the \(set.state(of: version).rawValue) one: rotate first")
+        }
+        if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }) {
+            throw StoreRefusal(
+                .unmet, "\(usage.count) values are still made with it: run postern key-file rotate until it finishes")
+        }
+        try put(keys.current.removing(purpose, id: id))
+        try repository.noteRetired(purpose, id, change)
+    }
+
+    private func put(_ ring: KeyRing) throws {
+        try KeyFile.replace(path: path, text: ring.fileText)
+        keys.exchange(ring)
+    }
+}

@@ -1,0 +1,152 @@
+// Backups of a SQLite store, made while it runs, and the way back.
+
+import Foundation
+import Identity
+import PosternConfiguration
+import PosternSQLite
+import PosternStore
+
+package enum StoreBackup {
+    /// What a file holds.
+    package struct Contents: Sendable, Hashable {
+        package let schemaVersion: Int64
+        package let teams: Int
+        package let users: Int
+        package let relayAddresses: Int
+    }
+
+    /// Copies one consistent state of the database into a new file, complete by itself, and looks through it.
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite; `StoreRefusal` (`unmet`) for a server, which has its own
+    /// way.
+    package static func make(_ location: DatabaseLocation, to file: String) throws -> Contents {
+        let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
+        guard !FileManager.default.fileExists(atPath: file) else {
+            throw ConfigurationError(.exists, at: file, "it exists and is not overwritten")
+        }
+        let database = try SQLiteDatabase(path: path)
+        defer { try? database.close() }
+        try database.backUp(to: file)
+        return try examine(file, keys: nil)
+    }
+
+    /// Puts a backup where the configuration says that the database is, and where there is none.
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `StoreRefusal` (`unmet`) while a service runs,
+    /// `PermanentStoreError` for what is damaged, was made by a newer program or with another key file.
+    package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
+        let path = try path(location, file, "pg_restore --dbname='\(location)' \(file), into an empty database")
+        guard let hold = try SQLiteDatabase.holdForRestore(path) else {
+            throw StoreRefusal(
+                .unmet,
+                "postern serve is running on \(path), and still uses the files that were moved away: stop it first; nothing was changed"
+            )
+        }
+        defer { hold.release() }
+        for name in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) where FileManager.default.fileExists(atPath: name) {
+            throw ConfigurationError(
+                .exists, at: name,
+                "it is not overwritten: stop postern serve, and move the database and its -wal and -shm files away first")
+        }
+        guard FileManager.default.fileExists(atPath: file) else {
+            throw ConfigurationError(.inputOutput, at: file, "the file does not exist")
+        }
+        // Looked through before it is in place, and under a name that nothing opens.
+        let new = path + ".restoring"
+        try? FileManager.default.removeItem(atPath: new)
+        let source = try SQLiteDatabase(path: file)
+        do {
+            defer { try? source.close() }
+            try source.backUp(to: new)
+        }
+        do {
+            try requireOwnProgram(new)
+            let contents = try examine(new, keys: keys)
+            // Fails where something is there by now, and otherwise puts it there whole.
+            guard link(new, path) == 0 else {
+                throw ConfigurationError(.exists, at: path, "it cannot be created: \(String(cString: strerror(errno)))")
+            }
+            unlink(new)
+            return contents
+        } catch {
+            unlink(new)
+            throw error
+        }
+    }
+
+    private static func path(_ location: DatabaseLocation, _ file: String, _ command: String) throws -> String {
+        if let path = location.path { return path }
+        throw StoreRefusal(.unmet, "the database is on PostgreSQL, which has its own programs for this: \(command)")
+    }
+
+    /// Keys may have been replaced since the backup was made.
+    private static func requireKeys(_ keys: KeyRing, _ database: any Database) throws {
+        let store = Store(database: database, keys: keys, relayDomains: [])
+        for usage in try store.keyRotation.usage() where keys[usage.purpose]?[usage.key] == nil {
+            throw PermanentStoreError(
+                .unsealing,
+                "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
+                    + "restore that line of the former key file, with the state old, and run postern key-file rotate afterwards")
+        }
+    }
+
+    /// A backup may have been in other hands. What a database does by itself whenever it is read or written is to be what our
+    /// migrations made: triggers and views, compared in words. Throws `PermanentStoreError` that names what is not ours.
+    private static func requireOwnProgram(_ path: String) throws {
+        let own = path + "-own"
+        let cleanUp = { (path: String) in for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
+        cleanUp(own)
+        defer { cleanUp(own) }
+        let database = try SQLiteDatabase(path: path)
+        defer {
+            try? database.close()
+            for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+        }
+        let (version, found) = try database.read { connection in
+            let found = try program(connection)
+            if let view = found.keys.filter({ $0.hasPrefix("view ") }).min() { throw foreign(view) }
+            return (try connection.value("SELECT MAX(version) FROM schema_migrations", Int64.self) ?? 0, found)
+        }
+        let model = try SQLiteDatabase(path: own, creating: true)
+        defer { try? model.close() }
+        _ = try Migrator(migrations: Migration.all.filter { $0.version <= version }).migrate(model, now: 0)
+        let expected = try model.read(program)
+        if let name = found.filter({ expected[$0.key] != $0.value }).keys.min() { throw foreign(name) }
+    }
+
+    private static func foreign(_ name: String) -> PermanentStoreError {
+        PermanentStoreError(
+            .unexpectedData,
+            "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored")
+    }
+
+    /// `trigger NAME` and `view NAME` with their text, white space and quotes apart, which SQLite writes as it likes where a
+    /// table is renamed.
+    private static func program(_ connection: any DatabaseConnection) throws -> [String: String] {
+        let rows = try connection.rows(
+            "SELECT type || ' ' || name AS name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')")
+        return try rows.reduce(into: [:]) { texts, row in
+            let sql: String = try row["sql"]
+            texts[try row["name"]] = sql.filter { !$0.isWhitespace && $0 != "\"" }
+        }
+    }
+
+    private static func examine(_ path: String, keys: KeyRing?) throws -> Contents {
+        let database = try SQLiteDatabase(path: path)
+        defer {
+            try? database.close()
+            for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+        }
+        let pending = try Migrator().pending(database)
+        if let keys {
+            try Store.checkKeys(keys, of: database)
+            if pending.isEmpty { try requireKeys(keys, database) }
+        }
+        return try database.read { connection in
+            func count(_ table: String) throws -> Int {
+                try connection.value("SELECT COUNT(*) FROM \(raw: table)") ?? 0
+            }
+            return Contents(
+                schemaVersion: try connection.value("SELECT MAX(version) FROM schema_migrations") ?? 0,
+                teams: try count("teams"), users: try count("users"), relayAddresses: try count("relay_addresses"))
+        }
+    }
+}

@@ -1,0 +1,164 @@
+// From a SQLite file to PostgreSQL, row by row, with every number as it is.
+
+import PosternPostgres
+import PosternSQLite
+import PosternStore
+
+/// Copies a store to another engine: one consistent state of the source, in one transaction of the target, so that it is there as
+/// a whole or not at all.
+package struct StoreCopy {
+    /// Rows in one statement. PostgreSQL takes 65,535 arguments.
+    private static let batch = 200
+
+    /// A table and how many rows were copied.
+    package struct Count: Sendable, Hashable {
+        package let table: String
+        package let rows: Int
+    }
+
+    /// What is wrong with the URL of a target; nil where nothing is.
+    package static func complaint(about url: String) -> String? { PostgresDatabase.complaint(about: url) }
+
+    /// Copies a store on SQLite to the server of this URL, and closes that again. As `run`; throws `StoreRefusal` where the store
+    /// is not on SQLite.
+    package static func copy(
+        _ store: Store, to url: String, now: Int64, progress: (_ done: Int, _ total: Int) -> Void
+    ) throws -> [Count] {
+        guard let source = store.database as? SQLiteDatabase else {
+            throw StoreRefusal(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
+        }
+        var settings = PostgresDatabase.Settings()
+        settings.statementMilliseconds = 600_000
+        let target = try PostgresDatabase(url: url, settings: settings)
+        defer { try? target.close() }
+        return try StoreCopy(from: source, to: target).run(now: now, progress: progress)
+    }
+
+    private let source: SQLiteDatabase
+    private let target: PostgresDatabase
+
+    /// - Parameter target: a database that holds nothing, or an empty schema of Postern's.
+    package init(from source: SQLiteDatabase, to target: PostgresDatabase) {
+        self.source = source
+        self.target = target
+    }
+
+    /// Copies everything and counts both sides afterwards.
+    /// Throws `StoreRefusal` (`exists`) where the target holds rows, `PermanentStoreError` where the counts differ.
+    /// - Parameter progress: rows copied, and of how many.
+    package func run(now: Int64, progress: (_ done: Int, _ total: Int) -> Void) throws -> [Count] {
+        let pending = try Migrator().pending(source)
+        guard pending.isEmpty else {
+            throw StoreRefusal(.unmet, "the database lacks \(pending.joined(separator: ", ")): run postern migrate first")
+        }
+        _ = try Migrator().migrate(target, now: now)
+        return try source.read { source in
+            let tables = try Self.tables(source)
+            let total = try tables.reduce(0) { try $0 + Self.count(source, $1.name) }
+            // May run again after a serialisation failure, from the same snapshot of the source.
+            return try target.write(.durable) { target in
+                for table in tables where try Self.count(target, table.name) > 0 {
+                    throw StoreRefusal(
+                        .exists, "the target already contains rows (\(table.name)): give an empty database; nothing was changed")
+                }
+                var done = 0
+                for table in tables {
+                    try Self.copy(table, from: source, to: target) { rows in
+                        done += rows
+                        progress(done, total)
+                    }
+                    try Self.setIdentity(table, from: source, to: target)
+                }
+                return try tables.map { table in
+                    let (was, isNow) = (try Self.count(source, table.name), try Self.count(target, table.name))
+                    guard was == isNow else {
+                        throw PermanentStoreError(
+                            .unexpectedData, "\(table.name) has \(was) rows, but \(isNow) were copied: nothing was changed")
+                    }
+                    return Count(table: table.name, rows: isNow)
+                }
+            }
+        }
+    }
+
+    private struct Table {
+        let name: String
+        let columns: [String]
+        /// In the order of the primary key.
+        let key: [Int]
+        let refersTo: [String]
+        /// Whether the key is an identifier that is never used twice.
+        let hasIdentity: Bool
+    }
+
+    /// All tables, those that others refer to first. The history of migrations is the target's own.
+    private static func tables(_ source: any DatabaseConnection) throws -> [Table] {
+        let names: [String] = try source.values(
+            """
+            SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'schema_migrations'
+            ORDER BY name
+            """)
+        var rest = try names.map { name in
+            let columns: [(name: String, key: Int)] = try source.rows(
+                "SELECT name, pk FROM pragma_table_info(\(name)) ORDER BY cid"
+            ).map { try (name: $0["name"], key: $0["pk"]) }
+            let key = columns.indices.filter { columns[$0].key > 0 }.sorted { columns[$0].key < columns[$1].key }
+            let refersTo: [String] = try source.values("SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(\(name))")
+            let sql: String? = try source.value("SELECT sql FROM sqlite_master WHERE name = \(name)")
+            return Table(
+                name: name, columns: columns.map(\.name), key: key, refersTo: refersTo.filter { $0 != name },
+                hasIdentity: sql?.contains("AUTOINCREMENT") ?? false)
+        }
+        var sorted: [Table] = []
+        while !rest.isEmpty {
+            let known = Set(sorted.map(\.name))
+            let ready = rest.filter { known.isSuperset(of: $0.refersTo) }
+            guard !ready.isEmpty else { throw PermanentStoreError(.unexpectedData, "tables refer to each other in a circle") }
+            sorted += ready
+            rest.removeAll { table in ready.contains { $0.name == table.name } }
+        }
+        return sorted
+    }
+
+    private static func count(_ connection: any DatabaseConnection, _ table: String) throws -> Int {
+        try connection.value("SELECT COUNT(*) FROM \(raw: table)") ?? 0
+    }
+
+    private static func copy(
+        _ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection, copied: (Int) -> Void
+    ) throws {
+        let columns = table.columns.joined(separator: ", ")
+        let key = table.key.map { table.columns[$0] }.joined(separator: ", ")
+        var last: [SQLValue]?
+        while true {
+            // The place in the key where the last batch ended: linear time whatever the table's size.
+            let after: SQL = last.map { " WHERE (\(raw: key)) > \(list: $0)" } ?? ""
+            let rows = try source.rows(
+                "SELECT \(raw: columns) FROM \(raw: table.name)\(after) ORDER BY \(raw: key) LIMIT \(batch)"
+            ).map(\.values)
+            guard let final = rows.last else { return }
+            // Batches of two sizes at most, so that few statements are prepared.
+            if rows.count == batch {
+                try insert(rows, table, columns, target)
+            } else {
+                for row in rows { try insert([row], table, columns, target) }
+            }
+            copied(rows.count)
+            last = table.key.map { final[$0] }
+            if rows.count < batch { return }
+        }
+    }
+
+    private static func insert(_ rows: [[SQLValue]], _ table: Table, _ columns: String, _ target: any DatabaseConnection) throws {
+        try target.run("INSERT INTO \(raw: table.name) (\(raw: columns)) VALUES \(rows: rows)")
+    }
+
+    /// The next identifier is one that the source never used, not even for a row that is gone.
+    private static func setIdentity(_ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection) throws
+    {
+        guard table.hasIdentity else { return }
+        let used = try source.value("SELECT seq FROM sqlite_sequence WHERE name = \(table.name)", Int64.self) ?? 0
+        guard used > 0 else { return }
+        _ = try target.rows("SELECT setval(pg_get_serial_sequence(\(table.name), 'id'), \(used))")
+    }
+}

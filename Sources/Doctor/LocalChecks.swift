@@ -1,0 +1,224 @@
+// This machine's part: judged from facts that were gathered before, so that each case can be tested.
+
+import Monitoring
+import PosternStore
+
+/// What was found out about this machine.
+package struct LocalFacts: Sendable {
+    package enum Outcome: Sendable, Hashable {
+        case fine
+        case trouble(String)
+    }
+
+    /// Why configuration, key file or database cannot be used.
+    package var configuration = Outcome.fine
+    package var keyFile = Outcome.fine
+    package var database = Outcome.fine
+    /// Migrations that the database lacks.
+    package var pendingMigrations: [String] = []
+    /// Permission bits of the database file; nil where unknown.
+    package var databaseMode: UInt32?
+    /// The file, or the server's URL without its password.
+    package var databasePath = ""
+    package var isOnServer = false
+    /// Octets free where the database is, and of how many; nil where unknown.
+    package var freeOctets: UInt64?
+    package var totalOctets: UInt64?
+    /// The milter's socket, and whether a filter answered there.
+    package var socket = ""
+    package var filter = Outcome.fine
+    /// Seconds since 1970, by the machine's clock.
+    package var now: Int64 = 0
+    /// The newest time in the audit; nil where there is none.
+    package var newestChange: Int64?
+    package var hasOperatorAddress = true
+    /// Where the HTTP API listens, and whether it answers there; nil where there is none, or its port is any free one.
+    package var http: (address: String, outcome: Outcome)?
+    /// Where copies of messages are handed over, and whether that is Postfix; nil where that is not wanted, or no one listens.
+    package var copies: (address: String, outcome: Outcome)?
+    /// What is wrong with the policies in force, a line each; nil where they could not be read.
+    package var policyProblems: [String]?
+    /// What the engine finds wrong with the file, a line each; nil where it could not be asked.
+    package var damage: [String]?
+    /// Whether this machine's clock is kept by another one; nil where nothing here can tell.
+    package var isClockKept: Bool?
+    /// Which hosts' clocks differ; nil where none do.
+    package var clockSkew: String?
+    /// What was removed long ago and is still there, a sentence each.
+    package var removals: [String] = []
+    /// Hosts that decide by another policy than is active, since that one does not load there, a line each.
+    package var policyRefusals: [String] = []
+
+    package init() {}
+}
+
+package enum LocalChecks {
+    /// Octets below which a database cannot be expected to go on for long.
+    package static let tightDisk: UInt64 = 500 << 20
+    /// Octets below which the next checkpoint may fail.
+    package static let fullDisk: UInt64 = 50 << 20
+    /// Seconds that the clocks of several hosts may differ.
+    package static let clockLeeway: Int64 = 300
+    /// This program did not exist before: 2026-01-01.
+    package static let earliestTime: Int64 = 1_767_225_600
+
+    package static func judge(_ facts: LocalFacts) -> [Check] {
+        [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts)
+            + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
+            + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts)].compactMap { $0 }
+            + facts.removals.map { .warning("removals", $0, remedy: StatusReport.removalRemedy) }
+    }
+
+    private static func configuration(_ facts: LocalFacts) -> Check {
+        switch facts.configuration {
+        case .fine: .ok("configuration", "the configuration can be read")
+        case .trouble(let what): .broken("configuration", what, remedy: "fix it; postern config show prints what is in force")
+        }
+    }
+
+    private static func keyFile(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine else { return nil }
+        return switch facts.keyFile {
+        case .fine: .ok("key file", "the key file is readable, by its owner only")
+        case .trouble(let what): .broken("key file", what, remedy: "restore the key file of this installation, with mode 0600")
+        }
+    }
+
+    private static func database(_ facts: LocalFacts) -> [Check] {
+        guard facts.configuration == .fine else { return [] }
+        if case .trouble(let what) = facts.database {
+            return [
+                .broken(
+                    "database", what,
+                    remedy: facts.isOnServer
+                        ? "check that PostgreSQL runs at \(facts.databasePath), accepts writes, and admits this user"
+                        : "run this as the user that postern serve runs as; check the folder of \(facts.databasePath)")
+            ]
+        }
+        var checks: [Check] = [
+            facts.pendingMigrations.isEmpty
+                ? .ok("database", "the database is writable and has the schema of this program")
+                : .warning(
+                    "database", "the database lacks \(facts.pendingMigrations.joined(separator: ", "))",
+                    remedy: "run postern migrate, or restart postern serve, which does so")
+        ]
+        if let damage = facts.damage {
+            checks.append(
+                damage.isEmpty
+                    ? .ok("database integrity", "the database is intact")
+                    : .broken(
+                        "database integrity", "the database is damaged: \(damage.joined(separator: "; "))",
+                        remedy: "stop postern serve, keep \(facts.databasePath) for later, and restore the last backup"))
+        }
+        if let mode = facts.databaseMode, mode & 0o077 != 0 {
+            checks.append(
+                .warning(
+                    "database mode",
+                    "other users than its owner can read the database: it contains no inbox in clear text, but shows who has accounts",
+                    remedy: "run chmod 600 \(facts.databasePath)"))
+        }
+        return checks
+    }
+
+    private static func filter(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine else { return nil }
+        if case .trouble(let what) = facts.filter, let http = facts.http, case .trouble = http.outcome {
+            return .broken(
+                "filter",
+                "nothing answers at \(facts.socket) (\(what)), nor at \(http.address): postern serve is not running. "
+                    + "Mail waits at its senders, and teams get no decisions",
+                remedy: "start postern serve; its log says what prevents it from running")
+        }
+        return switch facts.filter {
+        case .fine: .ok("filter", "a milter answers at \(facts.socket)")
+        case .trouble(let what):
+            .broken(
+                "filter", "\(facts.socket): \(what). Mail waits at its senders meanwhile",
+                remedy: "start postern serve; its log says what prevents it from running")
+        }
+    }
+
+    private static func copies(_ facts: LocalFacts) -> Check? {
+        guard let copies = facts.copies else { return nil }
+        return switch copies.outcome {
+        case .fine: .ok("copies", "Postfix accepts copies of messages at \(copies.address)")
+        case .trouble(let what):
+            .broken(
+                "copies",
+                "\(copies.address) (fan_out_smtpd): \(what). Copies of messages to several users are not submitted there",
+                remedy:
+                    "find that process (ss -ltnp) and stop it, then run postern setup postfix --apply; if Postfix runs as that user, name it in milter.peers"
+            )
+        }
+    }
+
+    private static func http(_ facts: LocalFacts) -> Check? {
+        // Both silent are one trouble, said there.
+        guard facts.configuration == .fine, let http = facts.http, facts.filter == .fine || http.outcome == .fine else {
+            return nil
+        }
+        return switch http.outcome {
+        case .fine: .ok("http", "the HTTP API answers at \(http.address)")
+        case .trouble(let what):
+            .broken(
+                "http", "\(http.address): \(what). Teams get no decisions meanwhile",
+                remedy: "start postern serve, or check its log; set http.listen: off if no HTTP API is wanted")
+        }
+    }
+
+    private static func policy(_ facts: LocalFacts) -> [Check] {
+        guard let problems = facts.policyProblems else { return [] }
+        let refusals = facts.policyRefusals.map {
+            Check.warning(
+                "policy", $0,
+                remedy: "postern policy list gives the reason; activate a policy that loads, or run postern policy rollback")
+        }
+        guard !problems.isEmpty else { return refusals.isEmpty ? [.ok("policy", "a policy is in force")] : refusals }
+        return refusals
+            + problems.map {
+                .warning(
+                    "policy", $0,
+                    remedy:
+                        "run postern policy list; postern serve activates the built-in policy if there is none, postern policy activate any other"
+                )
+            }
+    }
+
+    private static func disk(_ facts: LocalFacts) -> Check? {
+        guard let free = facts.freeOctets else { return nil }
+        let sentence = "\(free >> 20) MiB are free for the database"
+        let remedy = "free space on the file system of \(facts.databasePath)"
+        if free < fullDisk { return .broken("disk", sentence, remedy: remedy) }
+        if free < tightDisk { return .warning("disk", sentence, remedy: remedy) }
+        return .ok("disk", sentence)
+    }
+
+    private static func clock(_ facts: LocalFacts) -> Check {
+        let remedy = "set the clock, and let chrony or systemd-timesyncd synchronize it: signatures and return paths expire by it"
+        if facts.now < earliestTime { return .broken("clock", "the clock is years behind", remedy: remedy) }
+        if let newest = facts.newestChange, facts.now < newest - clockLeeway {
+            return .broken("clock", "the clock is \(newest - facts.now) s behind the last change in the database", remedy: remedy)
+        }
+        return switch facts.isClockKept {
+        case true: .ok("clock", "the clock is plausible, and synchronized")
+        case false:
+            .warning(
+                "clock", "the clock is plausible, but not synchronized: it will drift",
+                remedy: "start chrony or systemd-timesyncd: signatures and return paths expire by it")
+        case nil: .ok("clock", "the clock is plausible; whether it is synchronized cannot be determined")
+        }
+    }
+
+    private static func clocks(_ facts: LocalFacts) -> Check? {
+        facts.clockSkew.map { .warning("clocks", $0, remedy: ClockSkew.remedy) }
+    }
+
+    private static func operatorAddress(_ facts: LocalFacts) -> Check? {
+        guard facts.configuration == .fine else { return nil }
+        return facts.hasOperatorAddress
+            ? .ok("postmaster", "mail to postmaster and abuse reaches the operator")
+            : .broken(
+                "postmaster", "no one gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 require",
+                remedy: "set operator_address in postern.yaml")
+    }
+}

@@ -1,0 +1,262 @@
+// Gathers the facts about this machine that LocalChecks judges.
+
+import Foundation
+import Glibc
+import Milter
+import Monitoring
+import PosternConfiguration
+import PosternStore
+import PostfixSetup
+import Relay
+import RiskDecisions
+
+package enum LocalProbe {
+    /// Looks at everything; nothing is migrated and nothing is changed.
+    package static func gather(flag: String?, environment: [String: String], set: [String], now: Int64) -> LocalFacts {
+        var facts = LocalFacts()
+        facts.now = now
+        let configuration: Configuration
+        do {
+            configuration = try Installation.configuration(flag: flag, environment: environment, set: set).0
+        } catch {
+            facts.configuration = .trouble("\(error)")
+            return facts
+        }
+        facts.hasOperatorAddress = configuration.operatorAddress != nil
+        facts.databasePath = "\(configuration.database)"
+        facts.isOnServer = configuration.database.path == nil
+        facts.socket = configuration.milter.socket
+        facts.filter = MilterProbe.ask(configuration.milter.socket)
+        if let smtpd = configuration.fanOut, let outcome = MilterProbe.askCopies(smtpd, MilterPeers(configuration.milter.peers)) {
+            facts.copies = ("\(smtpd.host):\(smtpd.port)", outcome)
+        }
+        if let listen = configuration.http.listen, listen.port > 0 {
+            facts.http = (
+                "\(listen.host):\(listen.port)", MilterProbe.askHTTP(listen, isEncrypted: configuration.http.certificate != nil)
+            )
+        }
+        var keys: KeyRing?
+        do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
+        examineDatabase(&facts, configuration, keys, now: now)
+        facts.isClockKept = ClockKeeper.ask()
+        return facts
+    }
+
+    private static func examineDatabase(_ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?, now: Int64) {
+        if let path = configuration.database.path {
+            var status = stat()
+            if stat(path, &status) == 0 { facts.databaseMode = status.st_mode & 0o7777 }
+            var space = statvfs()
+            if statvfs((path as NSString).deletingLastPathComponent, &space) == 0 {
+                facts.freeOctets = UInt64(space.f_bavail) * UInt64(space.f_frsize)
+                facts.totalOctets = UInt64(space.f_blocks) * UInt64(space.f_frsize)
+            }
+        }
+        do {
+            let database = try configuration.database.open()
+            defer { try? database.close() }
+            facts.pendingMigrations = try Migrator().pending(database)
+            // A change of no row still needs the right to write.
+            _ = try database.write(.relaxed) { try $0.run("DELETE FROM schema_migrations WHERE version < 0", []) }
+            guard facts.pendingMigrations.isEmpty else { return }
+            // And a change of one, room on the disk.
+            try database.checkWritable(now: now)
+            guard let keys else { return }
+            try Store.checkKeys(keys, of: database)
+            let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
+            facts.newestChange = try store.audit.entries(limit: 1).first?.at
+            facts.clockSkew = try clockSkew(store, here: configuration.hostname, now: now)
+            facts.policyProblems = try policyProblems(store)
+            facts.removals = try StatusReport.removals(store, now)
+            // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
+            if configuration.database.path != nil {
+                facts.damage = try database.read { connection in
+                    try connection.rows("PRAGMA quick_check(5)", []).map { try $0.text(0) }
+                }.filter { $0 != "ok" }
+            }
+            facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(
+                \.refusal)
+        } catch {
+            facts.database = .trouble("\(error)")
+        }
+    }
+}
+
+extension LocalProbe {
+    /// This machine's clock, and those of all services that run.
+    private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
+        let others = try ServiceReport.all(store, now: now).filter { $0.isRunning && $0.entry.host != here }.compactMap {
+            report in
+            report.snapshot?.clockAhead.map { (host: report.entry.host, ahead: $0) }
+        }
+        return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
+    }
+
+    /// Policies that are missing or do not load with this program, and hosts that decide by another one than they should.
+    private static func policyProblems(_ store: Store) throws -> [String] {
+        let arrangement = try store.policies.arrangement()
+        var problems =
+            arrangement.standard == nil ? ["there is no default policy for teams that have no policy of their own"] : []
+        for named in arrangement.policies {
+            do {
+                _ = try LoadedPolicy(store.policies.policy(hash: named.hash))
+            } catch {
+                problems.append("policy \(named.name) does not load: \("\(error)".split(separator: "\n").first ?? "")")
+            }
+        }
+        return problems
+    }
+}
+
+/// Whether chrony, systemd-timesyncd or another keeps the clock.
+enum ClockKeeper {
+    /// Nil where none of them can be asked.
+    static func ask() -> Bool? {
+        if let text = run("chronyc", ["-n", "tracking"]),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Leap status") })
+        {
+            return !line.contains("Not synchronised")
+        }
+        switch run("timedatectl", ["show", "--property=NTPSynchronized", "--value"])?.trimmingCharacters(
+            in: .whitespacesAndNewlines)
+        {
+        case "yes": return true
+        case "no": return false
+        default: return nil
+        }
+    }
+
+    /// What a tool writes; nil where it is not there or fails.
+    private static func run(_ tool: String, _ arguments: [String]) -> String? {
+        guard let path = ToolRun.find(tool, in: ["/usr/bin", "/usr/local/bin", "/bin"]), let run = try? ToolRun(path, arguments)
+        else { return nil }
+        return run.status == 0 ? run.output : nil
+    }
+}
+
+/// Asks whether a filter answers on a socket.
+package enum MilterProbe {
+    /// Seconds to wait for connection and answer: a filter that takes longer would hold up mail too.
+    private static let timeout = 5
+
+    /// Opens a session as Postfix does, with every action and protocol step offered, and ends it after the filter's answer.
+    package static func ask(_ socket: String) -> LocalFacts.Outcome {
+        guard let parsed = MilterSocket(socket) else { return .trouble("the socket cannot be read") }
+        let descriptor: Int32
+        switch parsed {
+        case .unix(let path, _, _): descriptor = connectUnix(path)
+        case .tcp(let host, let port): descriptor = connectInternet(host, port)
+        }
+        guard descriptor >= 0 else { return .trouble("nothing listens there (\(String(cString: strerror(errno))))") }
+        defer { close(descriptor) }
+        // SMFIC_OPTNEG: length, 'O', version 6, actions, protocol steps.
+        let packet: [UInt8] = [0, 0, 0, 13, 0x4F, 0, 0, 0, 6, 0, 0, 0x01, 0xFF, 0, 0x1F, 0xFF, 0xFF]
+        guard send(descriptor, packet, packet.count, Int32(MSG_NOSIGNAL)) == packet.count else {
+            return .trouble("the connection was lost")
+        }
+        var answer = [UInt8](repeating: 0, count: 5)
+        var length = 0
+        while length < answer.count {
+            let count = answer.withUnsafeMutableBytes {
+                recv(descriptor, $0.baseAddress?.advanced(by: length), $0.count - length, 0)
+            }
+            guard count > 0 else {
+                return .trouble(
+                    length == 0
+                        ? "something listens, but does not answer as a milter; Postern's milter answers only root and the users that milter.peers names"
+                        : "the answer is truncated")
+            }
+            length += count
+        }
+        guard answer[4] == 0x4F else { return .trouble("the peer is not a milter") }
+        let quit: [UInt8] = [0, 0, 0, 1, 0x51]
+        _ = send(descriptor, quit, quit.count, Int32(MSG_NOSIGNAL))
+        return .fine
+    }
+
+    /// Asks the HTTP API for /readyz; where it is encrypted, only whether someone listens.
+    static func askHTTP(_ listen: ListenAddress, isEncrypted: Bool) -> LocalFacts.Outcome {
+        let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][listen.host] ?? listen.host
+        let descriptor = connectInternet(host, UInt16(clamping: listen.port))
+        guard descriptor >= 0 else { return .trouble("nothing listens there (\(String(cString: strerror(errno))))") }
+        defer { close(descriptor) }
+        guard !isEncrypted else { return .fine }
+        let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        guard send(descriptor, request, request.utf8.count, Int32(MSG_NOSIGNAL)) == request.utf8.count else {
+            return .trouble("the connection was lost")
+        }
+        var answer = [UInt8](repeating: 0, count: 12)
+        let count = recv(descriptor, &answer, answer.count, Int32(MSG_WAITALL))
+        guard count == answer.count else { return .trouble("something listens, but does not answer as HTTP") }
+        let status = String(decoding: answer.suffix(3), as: UTF8.self)
+        return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")
+    }
+
+    /// Asks whose the smtpd for copies is; nil where no one listens, which the check of Postfix tells.
+    static func askCopies(_ smtpd: ListenAddress, _ peers: MilterPeers) -> LocalFacts.Outcome? {
+        let descriptor = connectInternet(smtpd.host, UInt16(clamping: smtpd.port))
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        // Before it has said something, the other end may not have accepted the connection, which is no one's then.
+        var greeting: UInt8 = 0
+        guard recv(descriptor, &greeting, 1, 0) == 1 else {
+            return .trouble("something listens, but does not greet as a mail server")
+        }
+        if let objection = peers.objection(to: descriptor) { return .trouble(objection) }
+        let quit = "QUIT\r\n"
+        _ = send(descriptor, quit, quit.utf8.count, Int32(MSG_NOSIGNAL))
+        return .fine
+    }
+
+    private static func open(_ family: Int32) -> Int32 {
+        let descriptor = Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return -1 }
+        var limit = timeval(tv_sec: timeout, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
+        return descriptor
+    }
+
+    private static func connectUnix(_ path: String) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            errno = ENAMETOOLONG
+            return -1
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let descriptor = open(AF_UNIX)
+        guard descriptor >= 0 else { return -1 }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        return kept(descriptor, result)
+    }
+
+    private static func connectInternet(_ host: String, _ port: UInt16) -> Int32 {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, String(port), &hints, &list) == 0, let first = list else {
+            errno = EADDRNOTAVAIL
+            return -1
+        }
+        defer { freeaddrinfo(first) }
+        let descriptor = open(first.pointee.ai_family)
+        guard descriptor >= 0 else { return -1 }
+        return kept(descriptor, connect(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen))
+    }
+
+    /// The descriptor of a connection that was made; otherwise it is closed, and `errno` is that of the attempt.
+    private static func kept(_ descriptor: Int32, _ result: Int32) -> Int32 {
+        guard result != 0 else { return descriptor }
+        let code = errno
+        close(descriptor)
+        errno = code
+        return -1
+    }
+}

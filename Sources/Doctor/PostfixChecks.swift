@@ -1,0 +1,117 @@
+// Postfix's settings: what the set-up plan found, in words of a check-up.
+
+import Monitoring
+
+/// The difference between what the relay needs of Postfix and what it has.
+package struct PostfixFacts: Sendable {
+    /// A setting that differs.
+    package struct Difference: Sendable {
+        /// `name`, or `service/type/name` of master.cf.
+        package let name: String
+        package let present: String
+        package let needed: String
+        package let reason: String
+
+        package init(name: String, present: String, needed: String, reason: String) {
+            self.name = name
+            self.present = present
+            self.needed = needed
+            self.reason = reason
+        }
+    }
+
+    /// Why Postfix could not be asked; nil where it was.
+    package var trouble: String?
+    package var directory = ""
+    /// Whether it runs; nil where that cannot be asked.
+    package var isRunning: Bool?
+    /// What it hands all mail to; empty where it delivers by itself.
+    package var relayhost = ""
+    package var differences: [Difference] = []
+    /// Whether the header check that reduces Postfix's own Received is in place.
+    package var hasHeaderCheck = true
+    /// Ways around the filter, in words.
+    package var bypasses: [String] = []
+    /// Messages in the queue for addresses at a relay domain; nil where the queue cannot be looked at.
+    package var parked: Int?
+    /// Why it cannot.
+    package var queueTrouble: String?
+    /// Postfix's own user is cut off at the milter's socket: what is wrong, and what to write.
+    package var ownerTrouble: (sentence: String, remedy: String)?
+    /// What only the operator can decide.
+    package var conflicts: [String] = []
+
+    package init() {}
+}
+
+package enum PostfixChecks {
+    /// How to fix what a plan can fix.
+    private static let remedy = "run postern setup postfix --apply, then postfix reload"
+    /// Settings without which an inbox can leave, or mail can pass unrewritten.
+    private static let leaking: Set<String> = [
+        "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
+        "smtpd_discard_ehlo_keywords",
+        "smtp_header_checks", "cleanup/unix/milter_macro_daemon_name",
+    ]
+
+    package static func judge(_ facts: PostfixFacts) -> [Check] {
+        if let trouble = facts.trouble {
+            return [
+                .broken(
+                    "postfix", "Postfix's settings cannot be read: \(trouble)",
+                    remedy: "name its configuration with --config-directory, or skip this part with --skip postfix")
+            ]
+        }
+        var checks = facts.differences.map { difference in
+            let present = difference.present.isEmpty ? "empty" : difference.present
+            let leak = leaking.contains(difference.name) ? " (without it an inbox becomes visible)" : ""
+            return Check.broken(
+                "postfix \(difference.name)",
+                "\(difference.name) is \(present), not \(difference.needed): \(difference.reason)\(leak)",
+                remedy: remedy)
+        }
+        if !facts.hasHeaderCheck {
+            checks.append(
+                .broken(
+                    "postfix header check",
+                    "the header check is missing or for another host name: replies would show the user's host and IP address",
+                    remedy: remedy))
+        }
+        checks += facts.bypasses.map {
+            .broken("postfix bypass", $0, remedy: "add Postern's milter to that service in master.cf, or remove the service")
+        }
+        checks += facts.conflicts.map {
+            .broken("postfix conflict", $0, remedy: "decide which of the two you want, and change the other")
+        }
+        if let (sentence, remedy) = facts.ownerTrouble {
+            checks.insert(.broken("postfix mail_owner", sentence, remedy: remedy), at: 0)
+        }
+        if let trouble = facts.queueTrouble, facts.isRunning != false {
+            checks.append(
+                .warning(
+                    "postfix queue",
+                    "Postfix's queue cannot be checked, so mail that was not rewritten goes unnoticed: \(trouble)",
+                    remedy: StatusReport.queueRemedy))
+        }
+        if let parked = facts.parked, parked > 0 {
+            checks.append(
+                .broken(
+                    "postfix queue",
+                    "\(parked) messages in the queue are for addresses at a relay domain, where nothing is delivered: they bypassed the milter, "
+                        + "or were not rewritten",
+                    remedy:
+                        "postqueue -p shows them; fix what is named here, then postsuper -r QUEUE-ID passes them to the milter, "
+                        + "or -d QUEUE-ID deletes them"))
+        }
+        if facts.isRunning == false {
+            // What its settings are does not help anyone meanwhile.
+            checks.insert(
+                .broken(
+                    "postfix service", "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",
+                    remedy: "start it (postfix start, or systemctl start postfix); its log says what prevents it from running"),
+                at: 0)
+        }
+        if checks.isEmpty { checks.append(.ok("postfix", "Postfix in \(facts.directory) is set up for the relay")) }
+        return checks
+    }
+}

@@ -1,0 +1,112 @@
+// Gathers what PostfixChecks and CertificateFacts judge, with postconf(1) and openssl(1).
+
+import Foundation
+import Milter
+import PosternConfiguration
+import PostfixSetup
+import Relay
+
+/// Asks the Postfix of a folder.
+package struct PostfixProbe {
+    private let directory: String
+    private let configuration: Configuration
+
+    /// - Parameter directory: of Postfix's configuration; empty for Postfix's own.
+    package init(directory: String, configuration: Configuration) {
+        self.directory = directory
+        self.configuration = configuration
+    }
+
+    /// - Returns: the facts, the certificates, and what Postfix says in HELO; nil where it could not be asked.
+    package func gather() -> (PostfixFacts, [CertificateFacts], heloName: String?) {
+        var facts = PostfixFacts()
+        guard let socket = MilterSocket(configuration.milter.socket) else {
+            facts.trouble = "milter.socket cannot be read"
+            return (facts, [], nil)
+        }
+        do {
+            let plan = try PostfixSetup.plan(
+                relayDomains: configuration.relayDomains, socket: socket.postfixName, fanOut: configuration.fanOut?.text,
+                directory: directory)
+            let postfix = try PostfixConfiguration.read(directory: plan.directory)
+            facts.directory = plan.directory
+            facts.isRunning = PostfixSetup.isRunning(directory: plan.directory)
+            facts.relayhost = postfix.expanded["relayhost"] ?? ""
+            facts.differences = (plan.mainChanges + plan.newServices + plan.masterChanges).map {
+                PostfixFacts.Difference(name: $0.name, present: $0.old, needed: $0.new, reason: $0.reason)
+            }
+            facts.hasHeaderCheck = plan.headerChecks == nil
+            facts.bypasses = plan.notes.filter { $0.contains("does not pass Postern") || $0.contains("bypass") }
+            facts.conflicts = plan.conflicts
+            facts.ownerTrouble = MilterPeers(configuration.milter.peers).trouble(
+                mailOwner: postfix.expanded["mail_owner"] ?? "postfix")
+            do { facts.parked = try PostfixQueue.parked(at: configuration.relayDomains, directory: plan.directory) } catch {
+                facts.queueTrouble = "\(error)"
+            }
+            return (facts, certificates(postfix), postfix.expanded["myhostname"])
+        } catch {
+            facts.trouble = "\(error)"
+            return (facts, [], nil)
+        }
+    }
+
+    /// Where Postfix sends what stays at a relay domain, if that is a port of this machine's.
+    package func capturePort(of address: String) throws -> UInt16? {
+        try DeadEndTransport.port(of: address, in: PostfixConfiguration.read(directory: directory))
+    }
+
+    /// Looks at the queue: what is deleted while it is delivered may leave a bounce behind, a moment later.
+    private static let queueLooks = 5
+    /// Seconds between two of them.
+    private static let queuePause = 1.0
+
+    /// Takes messages out of the queue that are for such recipients alone, and what comes of them; how many.
+    package func clearQueue(of isOurs: (String) -> Bool) throws -> Int {
+        var count = 0
+        for look in 0..<Self.queueLooks {
+            if look > 0 { Thread.sleep(forTimeInterval: Self.queuePause) }
+            let found = try PostfixQueue.delete(where: isOurs, directory: directory)
+            count += found
+            if found == 0, look > 0 { break }
+        }
+        return count
+    }
+
+    /// Messages in the queue for addresses at these domains. Throws as Postfix's tools fail.
+    package static func parked(at domains: [String], directory: String) throws -> Int {
+        try PostfixQueue.parked(at: domains, directory: directory)
+    }
+
+    private func certificates(_ postfix: PostfixConfiguration) -> [CertificateFacts] {
+        let paths = ["smtpd_tls_chain_files", "smtpd_tls_cert_file", "smtpd_tls_eccert_file"]
+            .compactMap { postfix.expanded[$0] }.flatMap { $0.split { " ,\t".contains($0) }.map(String.init) }
+            .filter { $0 != "none" }
+        guard !paths.isEmpty else { return [CertificateFacts(path: "", state: .notConfigured)] }
+        let host = postfix.expanded["myhostname"] ?? configuration.hostname
+        // A file of smtpd_tls_chain_files may hold a key alone.
+        let facts = Set(paths).sorted().map { Self.certificate($0, host: host) }
+        let certificates = facts.filter { if case .unreadable = $0.state { false } else { true } }
+        return certificates.isEmpty ? facts : certificates
+    }
+
+    package static func certificate(_ path: String, host: String) -> CertificateFacts {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            return CertificateFacts(path: path, state: .unreadable("the file cannot be read"))
+        }
+        guard text.contains("-----BEGIN CERTIFICATE-----") else {
+            return CertificateFacts(path: path, state: .unreadable("the file contains no certificate"))
+        }
+        guard let tool = ToolRun.find("openssl", in: ["/usr/bin", "/usr/local/bin"]) else {
+            return CertificateFacts(path: path, state: .unknown("the openssl command was not found"))
+        }
+        guard
+            let lines = try? ToolRun(
+                tool, ["x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601", "-checkhost", host]
+            ).output,
+            let date = lines.split(separator: "\n").first(where: { $0.hasPrefix("notAfter=") })?.dropFirst("notAfter=".count),
+            let end = try? Date(date.replacing(" ", with: "T"), strategy: .iso8601)
+        else { return CertificateFacts(path: path, state: .unreadable("openssl cannot read it")) }
+        return CertificateFacts(
+            path: path, state: .valid(until: Int64(end.timeIntervalSince1970), matchesHost: !lines.contains("does NOT match")))
+    }
+}

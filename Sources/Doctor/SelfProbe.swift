@@ -1,0 +1,161 @@
+// A reply and a bounce of doctor's own, sent through the running Postfix and the running filter, and caught on their way out.
+
+import Foundation
+import InternetMessage
+import PosternConfiguration
+import PosternStore
+import RelayCore
+import SMTP
+
+/// Sends the relay its own mail. Blocks; touches no user's mail, no store and no setting.
+package struct SelfProbe {
+    /// How the mail goes.
+    package struct Route: Sendable {
+        /// Where Postfix takes mail.
+        package let host: String
+        package let port: UInt16
+        /// The port on 127.0.0.1 that Postfix sends to what stays at the relay domain.
+        package let capturePort: UInt16
+        /// Seconds that the mail may take.
+        package let timeout: Double
+
+        package init(host: String, port: UInt16, capturePort: UInt16, timeout: Double) {
+            self.host = host
+            self.port = port
+            self.capturePort = capturePort
+            self.timeout = timeout
+        }
+    }
+
+    /// How it went.
+    package struct Outcome: Sendable {
+        package let checks: [Check]
+        /// Whether everything that was sent arrived. Otherwise something of it may still be queued.
+        package let isFinished: Bool
+    }
+
+    private let identity: ProbeIdentity
+    private let tokens: TokenMint
+    private let route: Route
+    /// Seconds since 1970.
+    private let now: Int64
+    /// In every message, so that one of an earlier probe is not taken for this one's.
+    private let nonce: String
+
+    /// - Parameter nonce: random letters and digits.
+    /// - Returns: nil where the keys of the installation do not serve.
+    package init?(_ configuration: Configuration, keys: KeyRing, route: Route, now: Int64, nonce: String) {
+        guard let keys = TokenKeys(keys.token), let domain = configuration.relayDomains.first else { return nil }
+        identity = ProbeIdentity(keys: keys, domain: domain)
+        tokens = TokenMint(keys: keys)
+        self.route = route
+        self.now = now
+        self.nonce = nonce
+    }
+
+    /// An address that mail is parked for, to ask Postfix where that is.
+    package static func address(at domain: String) -> String { "postern-doctor-inbox@\(domain)" }
+
+    private var reverse: AddrSpec {
+        AddrSpec(
+            localPart: tokens.reverse(account: ProbeIdentity.account, correspondent: identity.team).localPart,
+            domain: identity.domain)
+    }
+    private var relay: AddrSpec { identity.relayAddress(now: now) }
+
+    /// Whether mail for an address is the probe's own.
+    package func isProbes(_ address: String) -> Bool {
+        let address = address.lowercased()
+        if [identity.team, identity.inbox, identity.author, relay].contains(where: { $0.wireForm.lowercased() == address }) {
+            return true
+        }
+        // Reverse address and return paths, where the filter has not rewritten them.
+        guard address.hasSuffix("@" + identity.domain),
+            case .token(let token) = tokens.read(String(address.dropLast(identity.domain.count + 1)))
+        else { return false }
+        return token.account == ProbeIdentity.account
+    }
+
+    /// Sends both, waits, and judges.
+    package func run() -> Outcome {
+        let inbox = identity.inbox.wireForm.lowercased()
+        let place: CaptureServer
+        do {
+            place = try CaptureServer(port: route.capturePort) { [self] address in
+                address.lowercased() == inbox ? .refuse : isProbes(address) ? .take : .later
+            }
+        } catch {
+            return Outcome(
+                checks: [
+                    .warning(
+                        "probe",
+                        "no reply and no bounce was sent: port \(route.capturePort), where Postfix sends undeliverable mail, cannot be listened on (\(error))",
+                        remedy: "run postern doctor as root, and one at a time; --skip probe skips this part")
+                ], isFinished: true)
+        }
+        defer { place.stop() }
+        let letter = ProbeLetter(identity: identity, nonce: nonce, now: now)
+        // Some servers want a sender's domain to exist; the user's does not.
+        let reply = probe(from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place, letter.isReply)
+        // Where no one takes the one, no one takes the other.
+        let bounce =
+            reply.result.isUnreachable
+            ? reply
+            : probe(from: [identity.team], to: relay, letter.forward(to: relay), place) {
+                letter.isReport($0) || letter.isForward($0, to: relay)
+            }
+        let judgement = ProbeJudgement(identity: identity, reverse: reverse, relay: relay, helo: letter.helo)
+        if case .unreachable(let why) = reply.result {
+            return Outcome(checks: [ProbeJudgement.unreachable("\(route.host):\(route.port)", why)], isFinished: true)
+        }
+        var checks = [judgement.reply(reply.result), judgement.bounce(bounce.result)]
+        if reply.offersDSN || bounce.offersDSN { checks.append(ProbeJudgement.offersDSN) }
+        if place.otherRecipientCount > 0 {
+            checks.append(
+                .warning(
+                    "parked mail",
+                    "mail for \(place.otherRecipientCount) recipients waits in Postfix's queue, as no milter rewrote it",
+                    remedy: "see it with postqueue -p: it came in while smtpd_milters was not in force"))
+        }
+        return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
+    }
+
+    /// - Parameter senders: the first one that Postfix takes is used.
+    private func probe(
+        from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer,
+        _ isIt: (CapturedMessage) -> Bool
+    ) -> (result: ProbeResult, offersDSN: Bool) {
+        let submission = SMTPSubmission(
+            host: route.host, port: route.port, helo: ProbeLetter.helo(nonce), timeout: route.timeout, dataTimeout: route.timeout)
+        var refusal = ProbeResult.neverCame
+        for sender in senders {
+            do throws(SubmissionFailure) {
+                let receipt = try submission.send(from: sender, to: InboxAddress(recipient), message: message)
+                let found = place.wait(seconds: route.timeout) { $0.first(where: isIt) }
+                return (found.map { .arrived($0) } ?? .neverCame, receipt.keywords.contains("DSN"))
+            } catch {
+                if case .temporary(let temporary) = error, temporary.stage == .connection {
+                    return (.unreachable(temporary.detail), false)
+                }
+                refusal = .notTaken("\(error)")
+                guard case .permanent(let permanent) = error, permanent.stage == .mail || permanent.stage == .recipient else {
+                    break
+                }
+            }
+        }
+        return (refusal, false)
+    }
+}
+
+/// What became of one probe.
+enum ProbeResult: Sendable {
+    case arrived(CapturedMessage)
+    /// No one takes mail there, and why.
+    case unreachable(String)
+    /// Postfix did not take it, and why.
+    case notTaken(String)
+    case neverCame
+
+    var isArrival: Bool { if case .arrived = self { true } else { false } }
+    var isUnreachable: Bool { if case .unreachable = self { true } else { false } }
+}

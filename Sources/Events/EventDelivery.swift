@@ -1,0 +1,361 @@
+// Delivers what the outbox holds: in order per account, at least once, on a stated schedule.
+
+import Concurrency
+import Identity
+import InternetMessage
+import JSON
+import Logging
+import MailAuth
+import MailCrypto
+import NIOPosix
+import PosternMetrics
+import PosternStore
+import Support
+import Synchronization
+
+/// Delivers events, under a lease that one of all processes has. Clock, randomness, DNS and the way to endpoints are handed in.
+package final class EventDelivery: Sendable {
+    /// Accounts of one endpoint whose events are under way at one time, while it works; a failing one is probed with one.
+    package static let concurrency = 8
+    /// Events that are read at once; what is left of them after `batchTime` is read again, as it may be another's by then.
+    private static let batch = 256
+    private static let batchTime: Duration = .seconds(1)
+    /// Endpoints delivered to at one time; further ones wait for one to be done.
+    private static let maximumEndpoints = 64
+    /// Each step is bounded by less (10 s for an attempt, 15 for the store). One that takes longer does not go on: the lease is
+    /// not renewed.
+    private static let longestStep: Duration = .seconds(30)
+
+    /// The endpoint's lease went to another process, or was not renewed in time: what is under way is void.
+    private struct LeaseLost: Error {}
+
+    private let outbox: OutboxRepository
+    private let signer: IdentitySigner
+    private let issuer: String
+    private let poster: any EventPosting
+    private let resolver: any DNSResolver
+    private let threads: DeliveryThreads
+    private let now: @Sendable () -> Int64
+    private let random: @Sendable () -> Double
+    private let logger: Logger
+    /// Endpoints that are delivered to just now, and when the last step began; nil while a name is asked for, which waits its
+    /// turn and ends by itself.
+    private let busy = Mutex<[Int64: ContinuousClock.Instant?]>([:])
+    /// When all events that wait were counted last, where they are many.
+    private let wholeCount = Mutex<ContinuousClock.Instant?>(nil)
+    private static let wholeCountInterval: Duration = .seconds(30)
+    private let metrics: ServiceMetrics?
+    private let leader: LeaderLease
+    private let book: DeliveryBook
+
+    /// - Parameters:
+    ///   - issuer: our own `iss`.
+    ///   - resolver: may block.
+    ///   - threads: for everything that blocks.
+    ///   - now: seconds since 1970.
+    ///   - leaseClock: by which the lease runs out; it goes on while the process stands still.
+    ///   - random: 0 ..< 1, for jitter.
+    package init(
+        outbox: OutboxRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
+        threads: DeliveryThreads, now: @escaping @Sendable () -> Int64,
+        leaseClock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: ServiceMetrics? = nil, logger: Logger
+    ) {
+        self.outbox = outbox
+        leader = LeaderLease(outbox.leases, name: OutboxRepository.lease, now: leaseClock)
+        book = DeliveryBook { results, lease in
+            try await threads.store.runIfActive { try outbox.recordResults(results, under: lease, now: now()) }
+        }
+        self.signer = signer
+        self.issuer = issuer
+        self.poster = poster
+        self.resolver = resolver
+        self.threads = threads
+        self.now = now
+        self.random = random
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    /// Delivers everything that is due, and returns when nothing is any more or all that is left has failed. Not while another
+    /// process has the lease.
+    package func deliverDue() async {
+        while let lease = await lead() {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { while (try? await Task.sleep(for: LeaderLease.renewal)) != nil { _ = await self.lead() } }
+                group.addTask {
+                    await withDiscardingTaskGroup { drains in
+                        for endpoint in await self.waiting() { drains.addTask { _ = await self.drain(endpoint, under: lease) } }
+                    }
+                }
+                await group.next()
+                group.cancelAll()
+            }
+            if leader.current == lease || Task.isCancelled { return }
+        }
+    }
+
+    /// Endpoints that something waits for and no one delivers to; anyone who gets one has to `drain` it.
+    package func waiting() async -> [EventEndpoint] {
+        do {
+            return try await blocking { try $0.outbox.waitingEndpoints(isCounted: false) }.filter { endpoint in
+                endpoint.failures == 0 || endpoint.retryAt <= now()
+            }.filter { endpoint in
+                busy.withLock { busy in
+                    guard busy.count < Self.maximumEndpoints, busy[endpoint.number] == nil else { return false }
+                    busy[endpoint.number] = .now
+                    return true
+                }
+            }
+        } catch {
+            logger.warning("events cannot be read yet", metadata: ["detail": "\(error)"])
+            return []
+        }
+    }
+
+    /// Delivers to one endpoint until nothing is due, it fails, or the lease is lost; whether it took anything.
+    package func drain(_ endpoint: EventEndpoint, under lease: Lease) async -> Bool {
+        defer { busy.withLock { $0[endpoint.number] = nil } }
+        var run = Run(endpoint: endpoint, lease: lease, failures: endpoint.failures)
+        var hasTaken = false
+        while !Task.isCancelled, leader.current == lease {
+            do {
+                step(run)
+                let isProbe = run.failures > 0
+                let events = try await blocking {
+                    try $0.outbox.due(
+                        endpoint: endpoint.number, now: $0.now(), isProbe: isProbe, limit: isProbe ? 1 : Self.batch, under: lease)
+                }
+                guard let events, !events.isEmpty else { return hasTaken }
+                busy.withLock { $0[endpoint.number] = .some(nil) }
+                let addresses: EndpointAddresses
+                do {
+                    addresses = try await self.addresses(endpoint)
+                } catch let refusal as EndpointAddresses.Refusal {
+                    guard leader.current == lease else { throw LeaseLost() }
+                    try await record(events[0], .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil), run)
+                    return hasTaken
+                }
+                step(run)
+                guard try await attempt(events, addresses, run) else { return hasTaken }
+                run.failures = 0
+                hasTaken = true
+            } catch is CancellationError {
+                return hasTaken
+            } catch is LeaseLost {
+                return false
+            } catch {
+                // Whatever was delivered and not written down is delivered again: at least once.
+                logger.warning("events cannot be delivered yet", metadata: ["detail": "\(error)"])
+                return false
+            }
+        }
+        return hasTaken
+    }
+
+    /// What a delivery to one endpoint goes by.
+    private struct Run {
+        let endpoint: EventEndpoint
+        let lease: Lease
+        /// In a row.
+        var failures: Int
+    }
+
+    private func step(_ run: Run) { busy.withLock { $0[run.endpoint.number] = .now } }
+
+    /// Tries the events, several side by side, until the endpoint fails or time is up; whether it works.
+    private func attempt(_ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
+        let queue = EventQueue(events, until: .now + Self.batchTime)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for event in queue.next(Self.concurrency) {
+                group.addTask {
+                    var following: OutboxEvent? = event
+                    while let event = following {
+                        if try await self.isFailing(event, addresses, run) { queue.endpointFailed() }
+                        following = queue.next(1).first
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        return queue.works
+    }
+
+    /// Tries one event; whether the endpoint does not work.
+    private func isFailing(_ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
+        let body = try await body(event)
+        // By our own clock: it goes on while the process stands still, and the store is asked before and afterwards.
+        guard leader.current == run.lease else { throw LeaseLost() }
+        step(run)
+        let outcome = await poster.post(body, to: run.endpoint.url, at: addresses)
+        step(run)
+        if outcome != .delivered {
+            // Cut off by the end of the service, or by standing still: that says nothing of the endpoint.
+            try Task.checkCancellation()
+            guard leader.current == run.lease else { throw LeaseLost() }
+        }
+        try await record(event, outcome, run)
+        if case .failed(_, isEndpoints: true, _) = outcome { return true }
+        return false
+    }
+
+    /// Writes down how it went.
+    private func record(_ event: OutboxEvent, _ outcome: PostOutcome, _ run: Run) async throws {
+        guard case .failed(let reason, let isEndpoints, let retryAfter) = outcome else {
+            metrics?.events("delivered").add()
+            guard try await book.note(DeliveryResult(event), under: run.lease) else { throw LeaseLost() }
+            return logger.info("event delivered", metadata: Self.metadata(event))
+        }
+        metrics?.events("retried").add()
+        let (time, failures) = (now(), run.failures + 1)
+        let failure = DeliveryFailure(
+            reason: reason, isEndpoints: isEndpoints, endpointFailures: failures,
+            retryEventAt: time + RetrySchedule.delay(failures: event.attempts + 1, random: random()),
+            retryEndpointAt: time + max(RetrySchedule.delay(failures: failures, random: random()), retryAfter ?? 0))
+        guard try await book.note(DeliveryResult(event, failure: failure), under: run.lease) else { throw LeaseLost() }
+        var metadata = Self.metadata(event)
+        metadata["reason"] = "\(reason)"
+        logger.warning("event not delivered yet", metadata: metadata)
+    }
+
+    private static func metadata(_ event: OutboxEvent) -> Logger.Metadata {
+        [
+            "event": "\(event.jti)", "type": "\(event.type.rawValue)", "aud": "\(event.audience)",
+            "attempt": "\(event.attempts + 1)",
+        ]
+    }
+
+    /// The body to send, signed now.
+    package func body(_ event: OutboxEvent) async throws -> [UInt8] {
+        let address = event.email.flatMap { AddrSpec(envelope: $0) }
+        if let kind = AccountEventKind(type: event.type.rawValue) {
+            return try await signer.body(
+                of: OutgoingEvent(
+                    issuer: issuer, audience: event.audience, id: event.jti, issuedAt: now(), kind: kind, subject: event.sub,
+                    relayAddress: address, happenedAt: event.eventTime))
+        }
+        // A test has the form of an event and a type that means nothing.
+        let test: JSONObject = [
+            "type": .string(event.type.rawValue), "sub": .string(event.sub), "event_time": .integer(event.eventTime),
+        ]
+        let claims: JSONObject = [
+            "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(now()), "jti": .string(event.jti),
+            "events": .string(JSONValue.object(test).text),
+        ]
+        return JSONValue.object(["payload": .string(try await signer.key().sign(claims))]).octets
+    }
+
+    /// Sends an event that means nothing, now and once; nothing is written down.
+    package func test(_ endpoint: EventEndpoint) async throws -> PostOutcome {
+        let event = OutboxEvent(test: endpoint, jti: Base32.characters(fromRandom: try SecureRandom.bytes(count: 32)), now: now())
+        let addresses: EndpointAddresses
+        do {
+            addresses = try await self.addresses(endpoint)
+        } catch let refusal as EndpointAddresses.Refusal {
+            return .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil)
+        }
+        return await poster.post(try await body(event), to: endpoint.url, at: addresses)
+    }
+
+    /// Where to post. Throws `EndpointAddresses.Refusal`.
+    private func addresses(_ endpoint: EventEndpoint) async throws -> EndpointAddresses {
+        try await withCheckedThrowingContinuation { [resolver] found in
+            let status = SystemThread.detach {
+                found.resume(
+                    with: Result {
+                        try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: resolver)
+                    })
+            }
+            if status != 0 { found.resume(throwing: CancellationError()) }
+        }
+    }
+
+    /// Runs what blocks on a thread for it.
+    private func blocking<T: Sendable>(_ body: @escaping @Sendable (EventDelivery) throws -> T) async throws -> T {
+        do {
+            return try await threads.store.runIfActive { try body(self) }
+        } catch is NIOThreadPoolError.ThreadPoolInactive {
+            throw CancellationError()
+        }
+    }
+
+    /// Parks what waited for three days and deletes what ended long ago.
+    package func tidy() async {
+        do {
+            let parked = try await blocking { try $0.outbox.parkExpired(now: $0.now()) }
+            if parked > 0 {
+                metrics?.events("parked").add(parked)
+                logger.error("events were parked after three days: see postern event list", metadata: ["events": "\(parked)"])
+            }
+            while try await blocking({ try $0.outbox.deleteEnded(now: $0.now()) }) == 1000 {}
+            let early = try await blocking {
+                try $0.outbox.endImpossibleWaits(
+                    event: RetrySchedule.longestWait, endpoint: max(RetrySchedule.longestWait, RetrySchedule.longestAsked),
+                    now: $0.now())
+            }
+            if early > 0 {
+                logger.warning(
+                    "events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
+            }
+        } catch {
+            logger.warning("old events cannot be deleted yet", metadata: ["detail": "\(error)"])
+        }
+    }
+
+    /// Notes how many events wait, and since when.
+    package func measure() async {
+        guard let metrics, var backlog = try? await blocking({ try $0.outbox.backlog() }) else { return }
+        if !backlog.isWhole {
+            // What was counted last is nearer the truth than a part of it.
+            let isTurn = wholeCount.withLock { last in
+                guard last.map({ .now - $0 >= Self.wholeCountInterval }) ?? true else { return false }
+                last = .now
+                return true
+            }
+            guard isTurn, let whole = try? await blocking({ try $0.outbox.backlog(limit: Int(Int32.max)) }) else { return }
+            backlog = whole
+        }
+        metrics.outboxSize.set(Double(backlog.events))
+        metrics.outboxAge.set(Double(backlog.oldest.map { max(0, now() - $0) } ?? 0))
+    }
+
+    /// Takes or renews the lease to deliver; nil where another process has it, the store is away, or a step here does not go on.
+    package func lead() async -> Lease? {
+        if let since = busy.withLock({ $0.values.compactMap(\.self).min() }), ContinuousClock.now - since > Self.longestStep {
+            logger.error("a delivery is stuck, so another process may take over")
+            return nil
+        }
+        return (try? await threads.lease.runIfActive { [leader] in leader.acquire() }) ?? nil
+    }
+
+    /// The lease, where this process has it still.
+    package var lease: Lease? { leader.current }
+
+    func resign() async { try? await threads.lease.runIfActive { [leader] in leader.release() } }
+
+    /// Calls the handler whenever a change of this process put an event into the outbox.
+    func onChange(_ handler: @escaping @Sendable () -> Void) { outbox.signal.onRaise(handler) }
+}
+
+/// What was read, for those who try it side by side.
+private final class EventQueue: Sendable {
+    private let state: Mutex<(rest: ArraySlice<OutboxEvent>, works: Bool)>
+    private let end: ContinuousClock.Instant
+
+    init(_ events: [OutboxEvent], until end: ContinuousClock.Instant) {
+        state = Mutex((events[...], true))
+        self.end = end
+    }
+
+    var works: Bool { state.withLock { $0.works } }
+    func endpointFailed() { state.withLock { $0.works = false } }
+
+    /// The next ones, at most `count`; none once the endpoint failed, or time is up.
+    func next(_ count: Int) -> ArraySlice<OutboxEvent> {
+        state.withLock { state in
+            guard state.works, ContinuousClock.now < end else { return [] }
+            defer { state.rest = state.rest.dropFirst(count) }
+            return state.rest.prefix(count)
+        }
+    }
+}

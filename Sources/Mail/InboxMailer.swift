@@ -1,0 +1,135 @@
+// Writes to inboxes of its own accord: to verify one, to let its owner sign in, to ask again, to tell of a change.
+
+import InternetMessage
+import MailCrypto
+import PosternStore
+import RelayCore
+import SMTP
+import Support
+
+/// What the messages of an installation have in common.
+package struct MailerSettings: Sendable {
+    /// Author of the messages, at a relay domain.
+    package let from: AddrSpec
+    /// How the service calls itself.
+    package let service: String
+    /// Signs the messages; of their ids, and of the addresses that answers come to.
+    package let relayDomain: String
+    /// Where users reach the HTTP service, without `/` at the end; nil where they cannot: messages then have no link.
+    package let publicURL: String?
+    package let limits: NoticeLimits
+
+    package init(from: AddrSpec, service: String, relayDomain: String, publicURL: String?, limits: NoticeLimits) {
+        self.from = from
+        self.service = service
+        self.relayDomain = relayDomain
+        self.publicURL = publicURL
+        self.limits = limits
+    }
+}
+
+/// Why no message left.
+package enum MailerError: Error, Sendable, CustomStringConvertible {
+    case submission(SubmissionFailure)
+    /// A key of the relay domain does not sign.
+    case signing(String)
+
+    package var description: String {
+        switch self {
+        case .submission(let failure): failure.description
+        case .signing(let detail): "the message cannot be signed: \(detail)"
+        }
+    }
+}
+
+/// Sends messages. Every call blocks until the mail server has the message.
+package struct InboxMailer: Sendable {
+    package let settings: MailerSettings
+    private let store: Store
+    private let tokens: @Sendable () -> TokenMint
+    private let signer: (any MessageSigner)?
+    private let submission: SMTPSubmission
+    private let templates: NoticeTemplates
+
+    package init(
+        settings: MailerSettings, store: Store, tokens: @escaping @Sendable () -> TokenMint, signer: (any MessageSigner)?,
+        submission: SMTPSubmission,
+        templates: NoticeTemplates
+    ) {
+        self.settings = settings
+        self.store = store
+        self.tokens = tokens
+        self.signer = signer
+        self.submission = submission
+        self.templates = templates
+    }
+
+    /// Begins the verification of an inbox and writes to it.
+    /// Throws `StoreRefusal` for a verified inbox and beyond a limit, `MailerError` where no message left: it counts all the
+    /// same.
+    @discardableResult
+    package func sendConfirmation(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
+        let pending = try store.verifications.begin(user: user, inbox, limits: settings.limits, change)
+        try send(pending, now: change.now)
+        return pending.inbox
+    }
+
+    /// Writes the message of a verification.
+    package func send(_ pending: PendingConfirmation, now: Int64) throws {
+        var answer: AddrSpec?
+        if let number = UInt64(exactly: pending.number), let nonce = UInt64(exactly: pending.answerNonce) {
+            let token = AnswerToken(number: number, nonce: nonce, expiryDay: UInt64(max(0, pending.expiresAt) / 86_400))
+            answer = AddrSpec(localPart: tokens().answer(token), domain: settings.relayDomain)
+        }
+        try send(
+            .verification, to: pending.inbox.address, answer: answer,
+            values(
+                code: String(pending.code.prefix(3)) + " " + String(pending.code.dropFirst(3)),
+                link: settings.publicURL.map { "\($0)/me/confirm/\(pending.linkToken)" },
+                seconds: pending.expiresAt - now), now: now)
+    }
+
+    /// Writes a link of the page. Nothing happens where the installation has no public address.
+    package func send(_ link: PageLink, _ purpose: PageLinkPurpose, now: Int64) throws {
+        guard let url = settings.publicURL else { return }
+        let path = purpose == .signIn ? "sign-in" : "delete"
+        try send(
+            purpose == .signIn ? .signIn : .deletion, to: link.inbox, answer: nil,
+            values(link: "\(url)/me/\(path)/\(link.token)", seconds: link.expiresAt - now), now: now)
+    }
+
+    /// Tells the inbox that mail went to so far that it does no longer.
+    /// - Parameter stays: whether it still does for addresses that the user chose the inbox for.
+    package func sendChange(to inbox: InboxAddress, stays: Bool, now: Int64) throws {
+        var values = values()
+        values.stays = stays
+        try send(.change, to: inbox, answer: nil, values, now: now)
+    }
+
+    private func values(code: String? = nil, link: String? = nil, seconds: Int64? = nil) -> NoticeValues {
+        NoticeValues(
+            service: settings.service, relayDomain: settings.relayDomain, code: code, link: link,
+            page: settings.publicURL.map { "\($0)/me" }, lifetime: seconds.map(Self.duration))
+    }
+
+    /// `24 hours`, `20 minutes`.
+    private static func duration(_ seconds: Int64) -> String {
+        let (number, unit) = seconds >= 7200 ? (seconds / 3600, "hours") : (max(1, seconds / 60), "minutes")
+        return "\(number) \(number == 1 ? String(unit.dropLast()) : unit)"
+    }
+
+    private func send(_ kind: NoticeKind, to inbox: InboxAddress, answer: AddrSpec?, _ values: NoticeValues, now: Int64) throws {
+        let id = String(decoding: Base32.encode(try SecureRandom.bytes(count: 15)), as: UTF8.self)
+        let message = NoticeMessage(
+            name: settings.service, from: settings.from, to: inbox, replyTo: answer, content: templates.render(kind, values),
+            relayDomain: settings.relayDomain, id: id, now: now)
+        let octets: [UInt8]
+        do { octets = try message.write(signer: signer) } catch { throw MailerError.signing("\(error)") }
+        do throws(SubmissionFailure) {
+            // The address for answers takes reports as well, and lets them go no further; other messages have the null sender.
+            try submission.send(from: answer, to: inbox, message: octets)
+        } catch {
+            throw MailerError.submission(error)
+        }
+    }
+}

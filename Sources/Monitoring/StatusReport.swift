@@ -1,0 +1,237 @@
+// One screen of how an installation is doing, from its database.
+
+import Foundation
+import PosternConfiguration
+import PosternStore
+
+/// What `postern status` shows.
+package struct StatusReport: Encodable, Sendable {
+    package struct Host: Encodable, Sendable {
+        package let host: String
+        package let pid: Int64
+        package let isRunning: Bool
+        /// Seconds since it last said anything.
+        package let silentFor: Int64
+        package let snapshot: ServiceSnapshot?
+
+        /// Whether it runs on the same machine and began after the other one's last word: that one was killed, and this is its
+        /// restart.
+        fileprivate func isSuccessor(of other: Host, now: Int64) -> Bool {
+            guard isRunning, host == other.host, pid != other.pid, let snapshot else { return false }
+            return snapshot.startedAt >= now - other.silentFor
+        }
+    }
+
+    package let configuration: String
+    package let relayDomains: [String]
+    package let hosts: [Host]
+    package let teams: Int
+    package let accounts: Int
+    /// Counts within the last hour, over all services, those that have ended included.
+    package let lastHour: [String: Int]
+    /// Sentences, the worst first; each says what to do.
+    package let warnings: [String]
+    /// What was removed and goes in steps.
+    package let removals: RemovalRepository.Backlog
+
+    /// Reads the database; asks no one else.
+    package init(_ installation: Installation, now: Int64) throws {
+        let store = installation.store
+        configuration = installation.resolved.path
+        relayDomains = installation.configuration.relayDomains
+        let entries = try ServiceReport.all(store, now: now).map {
+            Host(
+                host: $0.entry.host, pid: $0.entry.pid, isRunning: $0.isRunning, silentFor: $0.silentFor, snapshot: $0.snapshot)
+        }
+        let minutes = try store.serviceStatus.minutes(after: now - Self.hour).compactMap { minute in
+            (try? JSONDecoder().decode([String: Int].self, from: Data(minute.counts.utf8))).map {
+                Minute(at: minute.at, counts: $0)
+            }
+        }
+        // What is not written down yet, of a service that was killed too.
+        let recent = entries.filter { $0.silentFor < Self.hour }.map {
+            Minute(at: now - $0.silentFor, counts: $0.snapshot?.sinceMinute ?? [:])
+        }
+        lastHour = (minutes + recent).reduce(into: [:]) { $0.merge($1.counts) { $0 + $1 } }
+        hosts = entries.filter { entry in !entries.contains { $0.isSuccessor(of: entry, now: now) } }
+        let teams = try store.teams.all()
+        self.teams = teams.count
+        accounts = try teams.reduce(0) { try $0 + store.teams.dependents($1.id).accounts }
+        removals = try store.removals.backlog()
+        warnings = try Self.warnings(installation, hosts, minutes + recent, now)
+    }
+
+    /// Seconds of the last hour.
+    package static let hour: Int64 = 3600
+
+    /// What was counted within a minute, or since the last one.
+    private struct Minute {
+        /// Its end, in seconds since 1970.
+        let at: Int64
+        let counts: [String: Int]
+    }
+
+    /// Counts since each running service started.
+    package func total(_ name: String) -> Int { hosts.filter(\.isRunning).reduce(0) { $0 + ($1.snapshot?.totals[name] ?? 0) } }
+    /// The names under a heading with their counts within the last hour, the largest first.
+    package func lastHour(under heading: String) -> [(name: String, count: Int)] {
+        lastHour.filter { $0.key.hasPrefix(heading + " ") && $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            .map { (String($0.key.dropFirst(heading.count + 1)), $0.value) }
+    }
+
+    /// Days for which it is told that a team wrote inboxes of its users.
+    package static let probingDays: Int64 = 7
+
+    /// Seconds for which trouble that is over is told.
+    private static let troubleWindow: Int64 = 900
+    /// Questions to the DNS without an answer in one minute: fewer are other people's name servers.
+    private static let manyFailures = 5
+    /// Users with a suspended inbox that are named.
+    private static let namedUsers = 5
+
+    /// Minutes in which mail had to wait for the DNS or the store.
+    private static func trouble(_ minutes: [Minute], _ now: Int64) -> [String] {
+        let recent = minutes.filter { now - $0.at < troubleWindow }
+        func told(_ bad: [Minute], _ sentence: (Int, String) -> String, _ count: (Minute) -> Int) -> [String] {
+            guard let last = bad.map(\.at).max() else { return [] }
+            return [sentence(bad.reduce(0) { $0 + count($1) }, now - last < 60 ? "just now" : "\(duration(now - last)) ago")]
+        }
+        func asked(_ minute: Minute) -> Int {
+            ["answer", "none", "failure"].reduce(0) { $0 + (minute.counts["dns \($1)"] ?? 0) }
+        }
+        func unanswered(_ minute: Minute) -> Int { minute.counts["dns failure"] ?? 0 }
+        func stored(_ minute: Minute) -> Int { minute.counts["refusals store-trouble"] ?? 0 }
+        let deaf = recent.filter { unanswered($0) >= manyFailures && 2 * unanswered($0) >= asked($0) }
+        return told(
+            deaf,
+            { "the DNS did not answer \($0) queries, the last \($1), and mail waited: check the server that dns.servers names" },
+            unanswered)
+            + told(
+                recent.filter { stored($0) > 0 },
+                {
+                    "mail was deferred \($0) times, the last \($1), because the database did not answer: search the log for store-trouble"
+                }, stored)
+    }
+
+    private static func suspended(_ store: Store) throws -> [String] {
+        let (count, users) = try store.inboxes.suspended(limit: namedUsers)
+        guard count > 0 else { return [] }
+        let names = users.joined(separator: ", ") + (count > users.count ? " and others" : "")
+        return [
+            "\(count) \(count == 1 ? "inbox is" : "inboxes are") suspended, because too much was refused there, and its mail waits at the senders "
+                + "(user \(names)): see postern inbox list USER"
+        ]
+    }
+
+    /// How Postfix's queue can be looked at.
+    package static let queueRemedy =
+        "add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
+
+    /// Seconds after which what was removed should be away: a large team takes minutes.
+    package static let removalTime: Int64 = 3600
+
+    /// What to do where they stay.
+    package static let removalRemedy = "start postern serve, or search its log for \"taken away\""
+
+    /// What was removed and is still there.
+    package static func removals(_ store: Store, _ now: Int64) throws -> [String] {
+        let backlog = try store.removals.backlog()
+        guard let oldest = backlog.oldest, now - oldest >= removalTime else { return [] }
+        return [
+            "rows of \(backlog.count) removed \(backlog.count == 1 ? "team, app, account or endpoint" : "teams, apps, accounts or endpoints") are "
+                + "still there, the first removed \(duration(now - oldest)) ago"
+        ]
+    }
+
+    private static func warnings(
+        _ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64
+    ) throws -> [String] {
+        var warnings: [String] = []
+        let running = hosts.filter(\.isRunning)
+        let incidents = running.reduce(0) { $0 + ($1.snapshot?.totals["leak-incidents"] ?? 0) }
+        if incidents > 0 {
+            warnings.append(
+                "\(incidents) replies were refused because the leak check found an inbox: search the log for leak-incident")
+        }
+        if let trouble = Self.writingTrouble(installation, now) {
+            warnings.append(
+                "\(trouble): mail waits at its senders (451); free space, or fix what prevents writes to the database")
+        }
+        if let parked = running.compactMap({ $0.snapshot?.parked }).max(), parked > 0 {
+            warnings.append(
+                "\(parked) messages in Postfix's queue are for addresses at a relay domain, where nothing is delivered: they passed no milter, or "
+                    + "were not rewritten; postqueue -p shows them, postern doctor finds the cause")
+        }
+        for host in running {
+            guard let trouble = host.snapshot?.queueTrouble else { continue }
+            warnings.append(
+                "\(host.host) cannot check Postfix's queue for mail that was not rewritten: \(trouble); \(queueRemedy)"
+            )
+        }
+        if running.isEmpty { warnings.append("no service is running: mail waits at its senders; start postern serve") }
+        for host in hosts where !host.isRunning {
+            warnings.append(
+                "\(host.host) has not reported for \(duration(host.silentFor)): check whether postern serve (pid \(host.pid)) still runs"
+            )
+        }
+        if let complaint = ClockSkew.complaint(running.compactMap { host in host.snapshot?.clockAhead.map { (host.host, $0) } }) {
+            warnings.append("\(complaint): \(ClockSkew.remedy)")
+        }
+        warnings += trouble(minutes, now) + (try suspended(installation.store))
+        warnings += try removals(installation.store, now).map { "\($0): \(removalRemedy)" }
+        for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {
+            warnings.append(
+                "team \(entry.team) wrote real inboxes of \(entry.accounts) users in \(entry.messages) messages within \(probingDays) days: "
+                    + "it knows them from elsewhere, or tries to discover them; ask the team")
+        }
+        let oldest = running.map { $0.snapshot?.outboxOldest ?? 0 }.max() ?? 0
+        if oldest > 3600 {
+            warnings.append("an event has waited \(duration(Int64(oldest))) to be delivered: see postern event list")
+        }
+        for host in try installation.store.policies.hosts() where now - host.at <= PolicyHostState.silence {
+            if let refusal = host.refusal {
+                warnings.append("\(refusal): postern policy list gives the reason; activate a policy that loads")
+            }
+        }
+        let keys = try installation.store.dkimKeys.keys()
+        for domain in installation.configuration.relayDomains
+        where !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
+            warnings.append("\(domain) has no active signing key, so mail leaves unsigned: run postern dkim generate \(domain)")
+        }
+        for key in try installation.store.apiKeys.keys() {
+            guard let end = key.expiresAt, key.state(now: now) == .active, end - now < 7 * 86_400, key.rotatedTo == nil else {
+                continue
+            }
+            warnings.append(
+                "API key \(key.id) of \(key.team?.id ?? "the operator") ends in \(duration(end - now)): run postern key rotate \(key.id)"
+            )
+        }
+        if installation.configuration.operatorAddress == nil {
+            warnings.append(
+                "operator_address is not set, so mail to postmaster and abuse waits at its senders (451): set it in postern.yaml")
+        }
+        return warnings
+    }
+
+    /// Why nothing can be written; nil where it can, or where whoever asks has no right to.
+    private static func writingTrouble(_ installation: Installation, _ now: Int64) -> String? {
+        do {
+            try installation.store.database.checkWritable(now: now)
+            return nil
+        } catch let error as PermanentStoreError where error.code == .readOnly {
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    /// `3 d 4 h`, `12 min`, `40 s`.
+    package static func duration(_ seconds: Int64) -> String {
+        switch seconds {
+        case ..<120: "\(max(0, seconds)) s"
+        case ..<7200: "\(seconds / 60) min"
+        case ..<172_800: "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+        default: "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
+        }
+    }
+}

@@ -1,0 +1,293 @@
+// Every configuration key with its kind, its default and the reason for it: the one place where they stand.
+
+import PosternStore
+
+/// One key of postern.yaml.
+package struct ConfigurationKey: Sendable {
+    /// Where a value comes from when no one set one.
+    package enum Default: Sendable {
+        /// There is none: it must be set.
+        case required
+        /// Absent.
+        case absent
+        case value(ConfigurationValue)
+        /// Worked out from others when the configuration is read; the text says how.
+        case derived(String)
+    }
+
+    /// The key with dots between levels; in variables `POSTERN_` and capitals with underscores.
+    package let path: String
+    let kind: ValueKind
+    package let standard: Default
+    /// What it is for, and why the default is what it is.
+    package let reason: String
+    /// What happens beyond a limit.
+    let consequence: Limit.Consequence?
+
+    private init(
+        _ path: String, _ kind: ValueKind, _ standard: Default, beyond consequence: Limit.Consequence? = nil, _ reason: String
+    ) {
+        self.path = path
+        self.kind = kind
+        self.standard = standard
+        self.reason = reason
+        self.consequence = consequence
+    }
+
+    /// What happens beyond a limit, as in `452 4.7.1`; nil for what is not a limit.
+    package var beyond: String? { consequence?.text }
+
+    /// The default as it would be written in the file.
+    package var standardText: String {
+        switch standard {
+        case .required: "(must be set)"
+        case .absent: "(none)"
+        case .derived(let how): "(\(how))"
+        case .value(let value):
+            if case .mode = kind { "\"\(value.text)\"" } else { value.text }
+        }
+    }
+
+    /// The variable that sets it.
+    package var variable: String {
+        "POSTERN_" + path.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
+    }
+
+    /// Every key, in the order of the file.
+    package static let all: [ConfigurationKey] = [
+        ConfigurationKey(
+            "relay_domains", .domains, .required,
+            "The domains of relay addresses. New addresses are issued in the first; the others keep working."),
+        ConfigurationKey(
+            "database", .text, .value(.text("postern.db")),
+            "The SQLite file, relative to the folder of this file: nothing to install or to start. Several hosts: postgresql://user@host/name."
+        ),
+        ConfigurationKey(
+            "database_connections", .integer(2...500), .value(.integer(10)),
+            "Connections of one postern serve to PostgreSQL, and one or two more for locks. A look-up takes a fraction of a millisecond."
+        ),
+        ConfigurationKey(
+            "key_file", .text, .value(.text("postern.keys")),
+            "The keys that open inboxes and sign tokens, mode 0600. Keep it apart from backups of the database."),
+        ConfigurationKey(
+            "hostname", .domain, .derived("this machine's name, or the first relay domain if that name has no dot"),
+            "The host name that this machine uses in the mail that it writes."),
+        ConfigurationKey(
+            "authserv_id", .token, .derived("the first relay domain"),
+            "Our name in Authentication-Results (RFC 8601 section 2.5): one for all hosts of the relay."),
+        ConfigurationKey(
+            "trusted_authserv_ids", .words, .value(.list([])),
+            "Filters before this one whose Authentication-Results are trusted. None by default: a filter named here can vouch for any sender."
+        ),
+        ConfigurationKey(
+            "operator_address", .address, .absent,
+            "Where mail to postmaster and abuse at the relay domains goes (RFC 2142). Set it before going live."),
+        ConfigurationKey(
+            "local_recipients", .addresses, .value(.table([:])),
+            "Further local parts at the relay domains and where their mail goes: DMARC reports, TLS-RPT, feedback loops."),
+        ConfigurationKey(
+            "address_length", .integer(10...16), .value(.integer(10)),
+            "Random characters of a new relay address. Ten are 50 bits: hard to guess, and short enough to read over the telephone."
+        ),
+        ConfigurationKey(
+            "return_path_days", .integer(1...60), .value(.integer(14)),
+            "How long a bounce is accepted: more than twice the five days that servers commonly keep trying."),
+        ConfigurationKey(
+            "forward_links", .choice(["rewrite", "keep"]), .value(.text("rewrite")),
+            "Whether mailto: links in the text of forwards lead through the relay. If kept, a click writes to the team from the inbox. Links in calendars always do."
+        ),
+        ConfigurationKey(
+            "reply_unrewritable", .choice(["refuse", "deliver"]), .value(.text("refuse")),
+            "What to do with a reply that contains the inbox where it cannot be rewritten. Refusing informs the user; delivering leaks."
+        ),
+        ConfigurationKey(
+            "reply_encrypted", .choice(["refuse", "deliver"]), .value(.text("refuse")),
+            "What to do with an encrypted reply. It names the user's key, by which a key server may reveal the inbox, and its content cannot be checked."
+        ),
+        ConfigurationKey(
+            "fan_out", .choice(["on", "off"]), .value(.text("on")),
+            "Whether a message to several users is accepted in one transaction, with a copy for each. Otherwise all but one get 452 and wait."
+        ),
+        ConfigurationKey(
+            "fan_out_smtpd", .endpoint, .value(.text("127.0.0.1:8892")),
+            "Where copies are submitted, HOST:PORT: an smtpd of this Postfix that accepts XCLIENT from Postern; setup postfix creates it."
+        ),
+        ConfigurationKey(
+            "postfix_directory", .text, .value(.text("/etc/postfix")),
+            "Where Postfix's main.cf is: serve checks that Postfix's queue each minute for mail that was not rewritten (group postdrop)."
+        ),
+        ConfigurationKey(
+            "milter.socket", .socket, .value(.text("inet:8891@127.0.0.1")),
+            "Where Postfix connects. A TCP port works whether Postfix runs in a chroot or not."),
+        ConfigurationKey(
+            "milter.socket_mode", .mode, .value(.text("0660")),
+            "Permissions of a unix socket: owner and group, never everyone, since any client can probe which addresses exist."),
+        ConfigurationKey(
+            "milter.peers", .words, .value(.list(["postfix"])),
+            "Users of this machine who may connect to milter.socket, besides root and Postern's user: Postfix's mail_owner. If none is named or none exists "
+                + "here, every user may. Any client can pose as Postfix, and learns where mail goes."),
+        ConfigurationKey(
+            "limits.messages_per_day", .integer(1...1_000_000), .value(.integer(100)),
+            beyond: .tryLater(code: 452, enhanced: "4.7.1"),
+            "Messages a day, per account and direction: the figure of the service that senders know."),
+        ConfigurationKey(
+            "limits.text_addresses_per_day", .integer(20...1_000_000), .value(.integer(1_000)),
+            beyond: .tryLater(code: 452, enhanced: "4.7.1"),
+            "Addresses of others that the text of forwards to one account may contain in a day: a list of guesses of the inbox would. A message "
+                + "with ten or fewer does not count; one with more than the whole limit is refused (550 5.7.1). Little real mail has a dozen."
+        ),
+        ConfigurationKey(
+            "limits.message_size", .size(100_000...1_000_000_000), .value(.integer(40_000_000)),
+            beyond: .refuse(code: 552, enhanced: "5.3.4"),
+            "Octets of a message, as Postfix's message_size_limit in our setup. 25 MB of attachments are 34 MB in base64."),
+        ConfigurationKey(
+            "limits.header_field", .size(1_000...59_900), .value(.integer(59_900)),
+            beyond: .refuse(code: 550, enhanced: "5.6.0"),
+            "Octets of one header field. Postfix truncates fields at 60,000 for a milter, so a field of nearly that size may be truncated."
+        ),
+        ConfigurationKey(
+            "limits.header_fields", .integer(50...100_000), .value(.integer(1_000)),
+            beyond: .refuse(code: 550, enhanced: "5.6.0"),
+            "Header fields of a message. Real mail has under 200."),
+        ConfigurationKey(
+            "limits.header_size", .size(10_000...10_000_000), .value(.integer(262_144)),
+            beyond: .refuse(code: 550, enhanced: "5.6.0"),
+            "Octets of all header fields. Postfix's own header_size_limit is 102,400."),
+        ConfigurationKey(
+            "limits.hops", .integer(5...200), .value(.integer(50)), beyond: .refuse(code: 554, enhanced: "5.4.6"),
+            "Hops of a message before it counts as a loop: Postfix's hopcount_limit."),
+        ConfigurationKey(
+            "limits.recipients", .integer(1...1_000), .value(.integer(100)),
+            beyond: .tryLater(code: 452, enhanced: "4.5.3"),
+            "Recipients of one transaction: what RFC 5321 section 4.5.3.1.8 asks for at least."),
+        ConfigurationKey(
+            "limits.reply_memory", .size(10_000_000...100_000_000_000), .value(.integer(256_000_000)),
+            beyond: .tryLater(code: 452, enhanced: "4.3.1"),
+            "Octets of memory for replies at one time, over all sessions: what is held of them, and what rewriting needs, four times the largest."
+        ),
+        ConfigurationKey(
+            "suspension.failures", .integer(0...10_000), .value(.integer(5)),
+            "Permanent failures of an inbox within the window that suspend forwarding to it: a few may be a server's mistake. 0: never."
+        ),
+        ConfigurationKey(
+            "suspension.percent", .integer(1...100), .value(.integer(50)),
+            "And their percentage of what was forwarded to it: a deleted mailbox refuses everything, a filter single messages."),
+        ConfigurationKey(
+            "suspension.days", .integer(1...90), .value(.integer(14)),
+            "The window for both, including today: as long as a bounce may take with the default return_path_days."),
+        ConfigurationKey(
+            "dns.servers", .words, .value(.list([])),
+            "Name servers, as in 127.0.0.1 or 127.0.0.1:5353. None: those of /etc/resolv.conf."),
+        ConfigurationKey(
+            "dns.timeout_ms", .integer(100...30_000), .value(.integer(2_000)),
+            "For one attempt at one server: far above any healthy response time, and leaves room for other attempts in the budget."
+        ),
+        ConfigurationKey(
+            "dns.tries", .integer(1...10), .value(.integer(3)), "Attempts for one query."),
+        ConfigurationKey(
+            "dns.budget_ms", .integer(1_000...120_000), .value(.integer(20_000)),
+            "For all queries about one message (RFC 7208 section 4.6.4: 20 s for SPF); then they count as temporary errors."),
+        ConfigurationKey(
+            "providers", .providers, .value(.providers(.standard)),
+            "Spellings that reach one mailbox, by domain; elsewhere only +tags do not count. Entries add to these or replace them."
+        ),
+        ConfigurationKey(
+            "issuers", .issuers, .value(.issuers([])),
+            "Issuers of identity tokens, by name, with iss, jwks_uri or jwks_file, algorithms, nonce_form and leeway; in addition to those of "
+                + "postern issuer add. None: no issuer is trusted by default."),
+        ConfigurationKey(
+            "service_name", .text, .value(.text("Postern")),
+            "The name of the service for users: in the mail that it writes to them, and on their page."),
+        ConfigurationKey(
+            "http.listen", .listen, .value(.text("127.0.0.1:8890")),
+            "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."),
+        ConfigurationKey(
+            "http.public_url", .webAddress, .absent,
+            "Where users reach the HTTP service, as in https://relay.example. Without it there is no page /me, and mail has no links."
+        ),
+        ConfigurationKey(
+            "http.tls_certificate", .text, .absent,
+            "Certificate chain of the HTTP API (PEM), relative to the folder of this file; read again when it changes."),
+        ConfigurationKey("http.tls_key", .text, .absent, "The private key of http.tls_certificate (PEM)."),
+        ConfigurationKey(
+            "http.connections", .integer(1...100_000), .value(.integer(2_000)),
+            "Open HTTP connections; beyond this limit silent connections are closed, the longest silent first. A tenth is for proxies and this machine. "
+                + "Leaves file descriptors for mail, which has priority."),
+        ConfigurationKey(
+            "http.connections_per_client", .integer(1...100_000), .value(.integer(200)),
+            "Open HTTP connections of one IPv4 address or IPv6 /64, twice as many of a /56, four times of a /48 or an IPv4 /24; further ones "
+                + "are closed at once. A backend has some dozens. Loopback and http.trusted_proxies are not counted: a proxy limits its own clients."
+        ),
+        ConfigurationKey(
+            "http.trusted_proxies", .networks, .value(.list([])),
+            "Reverse proxies on other machines, addresses or networks as in 192.0.2.0/24: the last entry of their X-Forwarded-For is "
+                + "trusted. Proxies on loopback always are; any other client could send what it likes."),
+        ConfigurationKey(
+            "http.body_size", .size(1_024...10_000_000), .value(.integer(65_536)),
+            "Octets of a request's body (413 beyond it). A decision's signals are some hundred octets."),
+        ConfigurationKey(
+            "http.requests_per_second", .integer(1...100_000), .value(.integer(100)),
+            "Requests a second of one API key, twice as many at once (429 beyond it): one key cannot starve the others."),
+        ConfigurationKey(
+            "mail.submission", .endpoint, .value(.text("127.0.0.1:25")),
+            "Where Postern's own mail is submitted, HOST:PORT: by default to Postfix on this machine."),
+        ConfigurationKey(
+            "mail.submission_tls", .choice(["none", "starttls", "implicit"]), .derived("none on loopback, starttls beyond it"),
+            "How that connection is encrypted; the server's certificate must be for HOST. Links and codes are sent over it."),
+        ConfigurationKey(
+            "mail.submission_user", .text, .absent,
+            "The user name for AUTH there; without it there is no AUTH, as Postfix on this machine expects."),
+        ConfigurationKey(
+            "mail.submission_password_file", .text, .absent,
+            "A file with the password for mail.submission_user, mode 0600, relative to the folder of this file."),
+        ConfigurationKey(
+            "mail.trusted_certificates", .text, .absent,
+            "Further certificate authorities (PEM) for mail.submission, besides the system's; relative to the folder of this file."
+        ),
+        ConfigurationKey(
+            "mail.from", .address, .derived("postmaster at the first relay domain"),
+            "Author of Postern's own mail. At a relay domain, so that the mail is signed."),
+        ConfigurationKey(
+            "mail.templates", .text, .absent,
+            "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md)."),
+        ConfigurationKey(
+            "provider.issuer", .webAddress, .derived("http.public_url; without it there is no sign-in, and no event is sent"),
+            "iss of the identity tokens and events that Postern signs, and where teams' backends reach /auth. Never change it once in use."
+        ),
+        ConfigurationKey(
+            "provider.authorization_endpoint", .text, .absent,
+            "Your own sign-in page, which calls /v1/authorizations. Named in /.well-known/openid-configuration."),
+        ConfigurationKey(
+            "provider.refreshes_per_day", .integer(1...100_000), .value(.integer(100)),
+            "Refreshes with one refresh token in a day (429 beyond it). An access token is valid for an hour: 24 are needed."),
+        ConfigurationKey(
+            "events.trusted_certificates", .text, .absent,
+            "Further certificate authorities (PEM) for event endpoints, besides the system's; relative to the folder of this file."
+        ),
+        ConfigurationKey(
+            "verification.hours", .integer(1...168), .value(.integer(24)),
+            "How long code, link and reply of a verification are valid: people read their mail once a day."),
+        ConfigurationKey(
+            "verification.tries", .integer(1...10), .value(.integer(5)),
+            "Wrong codes for one message. With 5 messages an hour, a guess in 40,000 succeeds."),
+        ConfigurationKey(
+            "verification.per_inbox", .integer(1...100), .value(.integer(5)),
+            "Messages of one kind to one mailbox in an hour, in any spelling; beyond it they are refused and none is sent."),
+        ConfigurationKey(
+            "verification.per_user", .integer(1...1_000), .value(.integer(10)),
+            "Messages for one user in an hour, over all inboxes; beyond it they are refused and none is sent."),
+        ConfigurationKey(
+            "verification.per_installation", .integer(1...1_000_000), .value(.integer(500)),
+            "Postern's own messages in an hour, so that it cannot be used to send unwanted mail to others; beyond it they are refused and none is sent."
+        ),
+        ConfigurationKey(
+            "log.level", .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")),
+            "One line for each message and reply; no level logs an inbox address."),
+        ConfigurationKey(
+            "log.format", .choice(["text", "json"]), .value(.text("text")),
+            "For people and journald; json is for log collectors."),
+    ]
+
+    /// The key at a path.
+    static func at(_ path: String) -> ConfigurationKey? { all.first { $0.path == path } }
+}

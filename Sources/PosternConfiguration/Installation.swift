@@ -1,0 +1,89 @@
+// An installation: configuration, keys and store, opened together by every command alike.
+
+import Foundation
+import MailCrypto
+import PosternStore
+
+/// A running system's data folder, opened.
+package struct Installation: Sendable {
+    package let configuration: Configuration
+    package let resolved: ResolvedConfiguration
+    /// The keys in force; see `KeyFileService` for how they change.
+    package var keys: KeyRing { store.keys.current }
+    package let store: Store
+
+    /// 32 octets for a purpose that has no key of its own in the key file. Throws as libcrypto does.
+    package func derivedKey(_ purpose: String) throws -> [UInt8] {
+        try HKDFSHA256.derive(key: keys.marks.active.secret, info: Array(purpose.utf8), length: 32)
+    }
+
+    /// Reads the configuration alone: for `config show`, and for a reload.
+    package static func configuration(
+        flag: String?, environment: [String: String], set: [String] = []
+    ) throws -> (Configuration, ResolvedConfiguration) {
+        let path = ResolvedConfiguration.locate(flag: flag, environment: environment)
+        let resolved = try ResolvedConfiguration(
+            path: path, environment: environment, flags: set, machineName: ProcessInfo.processInfo.hostName)
+        return (try Configuration(resolved), resolved)
+    }
+
+    /// Opens everything, and applies migrations that the database lacks.
+    /// - Parameters:
+    ///   - flag: the file that `--config` named.
+    ///   - set: `key=value` texts, above file and environment.
+    ///   - now: seconds since 1970.
+    /// Throws `ConfigurationError`, `TemporaryStoreError` or `PermanentStoreError`.
+    package static func open(
+        flag: String?, environment: [String: String], set: [String] = [], now: Int64
+    ) throws -> Installation {
+        let (configuration, resolved) = try configuration(flag: flag, environment: environment, set: set)
+        let keys = try KeyFile.read(path: configuration.keyFilePath)
+        let database = try configuration.database.open()
+        _ = try Migrator().migrate(database, now: now)
+        try Store.checkKeys(keys, of: database)
+        let installation = Installation(
+            configuration: configuration, resolved: resolved, keys: KeyHolder(keys), database: database)
+        try installation.configureIssuers(now: now)
+        return installation
+    }
+
+    /// The same database and keys under the configuration as it is now: for a reload.
+    /// Throws `ConfigurationError`, `TemporaryStoreError` or `PermanentStoreError`.
+    package func reread(flag: String?, environment: [String: String], set: [String], now: Int64) throws -> Installation {
+        let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
+        let installation = Installation(
+            configuration: configuration, resolved: resolved, keys: store.keys, database: store.database)
+        try installation.configureIssuers(now: now)
+        return installation
+    }
+
+    /// Brings the store's issuers to those of the configuration.
+    private func configureIssuers(now: Int64) throws {
+        do {
+            try store.issuers.configure(configuration.issuers, Change(actor: "postern.yaml", now: now))
+        } catch let refusal as StoreRefusal {
+            throw ConfigurationError(.invalidValue, at: resolved.path, "issuers: \(refusal.message)")
+        }
+    }
+
+    private init(
+        configuration: Configuration, resolved: ResolvedConfiguration, keys: KeyHolder, database: any Database
+    ) {
+        self.configuration = configuration
+        self.resolved = resolved
+        store = Store(
+            database: database, keys: keys, relayDomains: configuration.relayDomains, providers: configuration.providers,
+            addressLength: configuration.addressLength)
+    }
+
+    /// Hands `body` a store with everything that is in this one, of which nothing remains afterwards.
+    package func rehearse<T>(_ body: (Store) throws -> T) throws -> T {
+        try store.database.rehearse { database in
+            try body(
+                Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: database).store)
+        }
+    }
+
+    /// Ends the connections to the database.
+    package func close() throws { try store.database.close() }
+}

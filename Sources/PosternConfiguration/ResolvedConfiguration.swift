@@ -1,0 +1,167 @@
+// Layers of configuration: defaults, file, environment, flags, each above the one before.
+
+import Foundation
+import PosternStore
+import Support
+
+/// Every key with its value and where that comes from.
+package struct ResolvedConfiguration: Sendable {
+    /// Who had the last word about a value.
+    package enum Origin: Sendable, Hashable {
+        case standard
+        /// `file:line`.
+        case file(String)
+        /// The variable's name.
+        case environment(String)
+        case flag
+
+        package var text: String {
+            switch self {
+            case .standard: "default"
+            case .file(let place): place
+            case .environment(let variable): variable
+            case .flag: "--set"
+            }
+        }
+    }
+
+    /// One key as it is in force.
+    package struct Entry: Sendable {
+        package let key: ConfigurationKey
+        package let value: ConfigurationValue
+        package let origin: Origin
+
+        /// The value for people, a password in a database URL hidden.
+        package var shownValue: String {
+            if case .text(let text) = value { withoutPasswords(text) } else { value.text }
+        }
+    }
+
+    /// In the order of the file.
+    package let entries: [Entry]
+    /// The file that was read.
+    package let path: String
+
+    /// Where the configuration is when no one says.
+    package static let usualPath = "/etc/postern/postern.yaml"
+
+    /// The file to read: the flag, `POSTERN_CONFIG`, or the usual place. A folder stands for `postern.yaml` in it.
+    package static func locate(flag: String?, environment: [String: String]) -> String {
+        let named = flag ?? environment["POSTERN_CONFIG"].flatMap { $0.isEmpty ? nil : $0 } ?? usualPath
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: named, isDirectory: &isFolder), isFolder.boolValue else { return named }
+        return named.hasSuffix("/") ? named + "postern.yaml" : named + "/postern.yaml"
+    }
+
+    /// Reads all layers.
+    /// - Parameters:
+    ///   - environment: all variables of the process.
+    ///   - flags: `key=value` texts, as from `--set`.
+    ///   - machineName: as `gethostname` gives it.
+    package init(path: String, environment: [String: String], flags: [String], machineName: String) throws {
+        try self.init(
+            file: ConfigurationFile(path: path), path: path, environment: environment, flags: flags, machineName: machineName)
+    }
+
+    /// The same over a file that was read before; `path` is in errors, and relative paths start from its folder.
+    package init(
+        file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String
+    ) throws {
+        let name = (path as NSString).lastPathComponent
+        let flags = try Self.flagValues(flags)
+        try Self.checkVariables(environment)
+        var values: [String: (ConfigurationValue, Origin)] = [:]
+        for key in ConfigurationKey.all {
+            let found: (raw: RawValue, origin: Origin)?
+            if let text = flags[key.path] {
+                found = (.scalar(text), .flag)
+            } else if let text = environment[key.variable] {
+                found = (text.isEmpty ? .null : .scalar(text), .environment(key.variable))
+            } else if let entry = file.entries[key.path] {
+                found = (entry.value, .file("\(name):\(entry.line)"))
+            } else {
+                found = nil
+            }
+            guard let found else {
+                values[key.path] = (try Self.standard(key, path), .standard)
+                continue
+            }
+            if case .null = found.raw {
+                // `key:` with nothing after it means the default.
+                values[key.path] = (try Self.standard(key, path), .standard)
+                continue
+            }
+            switch key.kind.check(found.raw) {
+            case .success(let value): values[key.path] = (value, found.origin)
+            case .failure(let complaint):
+                let place =
+                    if case .file = found.origin { path + ":\(file.entries[key.path]?.line ?? 0)" } else { found.origin.text }
+                throw ConfigurationError(.invalidValue, at: place, "\(key.path): \(complaint.message)")
+            }
+        }
+        guard case .list(let domains)? = values["relay_domains"]?.0, let first = domains.first else {
+            throw ConfigurationError(.invalidValue, at: path, "relay_domains: at least one domain is required")
+        }
+        if values["hostname"]?.0 == ConfigurationValue.none {
+            let machine = HostName(machineName).flatMap { $0.labels.count > 1 ? $0.text : nil }
+            values["hostname"] = (.text(machine ?? first), .standard)
+        }
+        if values["authserv_id"]?.0 == ConfigurationValue.none { values["authserv_id"] = (.text(first), .standard) }
+        if values["provider.issuer"]?.0 == ConfigurationValue.none, let url = values["http.public_url"]?.0 {
+            values["provider.issuer"] = (url, .standard)
+        }
+        if values["mail.from"]?.0 == ConfigurationValue.none { values["mail.from"] = (.text("postmaster@\(first)"), .standard) }
+        self.path = path
+        entries = ConfigurationKey.all.map { key in
+            let (value, origin) = values[key.path] ?? (.none, .standard)
+            return Entry(key: key, value: value, origin: origin)
+        }
+    }
+
+    /// The value of a key.
+    package func value(_ path: String) -> ConfigurationValue { entries.first { $0.key.path == path }?.value ?? .none }
+
+    private static func standard(_ key: ConfigurationKey, _ path: String) throws -> ConfigurationValue {
+        switch key.standard {
+        case .value(let value): return value
+        case .absent, .derived: return .none
+        case .required:
+            throw ConfigurationError(.invalidValue, at: path, "\(key.path) is not set: it has no default")
+        }
+    }
+
+    /// The values of `key=value` texts by key.
+    package static func flagValues(_ flags: [String]) throws -> [String: String] {
+        var result: [String: String] = [:]
+        for flag in flags {
+            guard let equals = flag.firstIndex(of: "=") else {
+                throw ConfigurationError(.syntax, at: "--set", "must be KEY=VALUE, as in limits.hops=30")
+            }
+            let path = String(flag[..<equals])
+            guard ConfigurationKey.at(path) != nil else {
+                throw ConfigurationError(.unknownKey, at: "--set", unknownKeyMessage(path))
+            }
+            result[path] = String(flag[flag.index(after: equals)...])
+        }
+        return result
+    }
+
+    /// Refuses variables that are meant for a key and miss it: those of a section (`POSTERN_LIMITS_…`) that is not in it, and
+    /// those within two letters of a known one. Other variables that happen to begin with `POSTERN_` are someone else's.
+    private static func checkVariables(_ environment: [String: String]) throws {
+        let known = Set(ConfigurationKey.all.map(\.variable)).union(["POSTERN_CONFIG"])
+        let sections = Set(
+            ConfigurationKey.all.compactMap { key in
+                key.path.firstIndex(of: ".").map { "POSTERN_" + key.path[..<$0].uppercased() + "_" }
+            })
+        for name in environment.keys.sorted() where name.hasPrefix("POSTERN_") && !known.contains(name) {
+            let isNear = known.contains { editDistance(name, $0) <= 2 }
+            guard isNear || sections.contains(where: name.hasPrefix) else { continue }
+            let nearest = NearestName.find(name, among: known.sorted())
+            throw ConfigurationError(
+                .unknownKey, at: name,
+                "this variable is not a known key"
+                    + (nearest.map { ": did you mean \($0)?" } ?? ": postern config show lists all keys"))
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// Fan-out on its way: copies of a message go to an internal smtpd of the same Postfix, in the name of the client they came from.
+
+import Logging
+import PosternConfiguration
+import RelayCore
+import RelayMilter
+import SMTP
+
+/// Opens connections to the smtpd that `setup postfix` made for copies.
+struct CopyHandOver: CopyCarrier {
+    private let submission: SMTPSubmission
+    private let peers: MilterPeers
+    private let logger: Logger
+
+    /// Nil where the configuration does not want it.
+    init?(_ configuration: Configuration, logger: Logger) {
+        guard let smtpd = configuration.fanOut else { return nil }
+        peers = MilterPeers(configuration.milter.peers)
+        self.logger = logger
+        // Postfix waits for the answer of its filter (milter_content_timeout, 300 s); each copy says that we are there.
+        submission = SMTPSubmission(
+            host: smtpd.host, port: UInt16(clamping: smtpd.port), helo: configuration.hostname, timeout: 20, dataTimeout: 120)
+    }
+
+    func open(for client: CopyClient, login: @escaping () -> String) -> (any CopySession)? {
+        let hasName = client.hostName != "unknown" && !client.hostName.hasPrefix("[") && !client.hostName.isEmpty
+        let connection = try? ClientSubmission(
+            submission, client: .init(address: client.address, name: hasName ? client.hostName : nil, helo: client.helo),
+            terms: .init(login: login, objection: objection))
+        return connection.map(Session.init)
+    }
+
+    /// Any user of this machine could listen there where Postfix does not, and be given the mail.
+    private func objection(to descriptor: Int32) -> String? {
+        guard let objection = peers.objection(to: descriptor) else { return nil }
+        logger.error(
+            "copies are not submitted to fan_out_smtpd: \(objection)",
+            metadata: ["address": "\(submission.host):\(submission.port)"])
+        return objection
+    }
+
+    private final class Session: CopySession {
+        private let connection: ClientSubmission
+        private var stuffed: [UInt8]?
+
+        init(_ connection: ClientSubmission) { self.connection = connection }
+
+        func hand(over original: FanOutOriginal, parameters: [String], to paths: [String]) -> CopyOutcome {
+            let content = stuffed ?? ClientSubmission.stuffed(original.header.serialized + [0x0D, 0x0A] + original.body)
+            stuffed = content
+            do throws(SubmissionFailure) {
+                switch try connection.send(from: original.sender, parameters: parameters, to: paths, stuffed: content) {
+                case .taken: return .taken
+                case .refused(let code, let enhanced, let text):
+                    // The reference of the copy's own transaction stays with it.
+                    let end = text.hasSuffix("]") ? text.lastIndex(of: "[") ?? text.endIndex : text.endIndex
+                    return .refused(SMTPReply(code: code, enhanced: enhanced, text: String(text[..<end].trimmed)))
+                }
+            } catch {
+                return .failed(error.description)
+            }
+        }
+
+        func close() { connection.quit() }
+    }
+}
+
+extension Substring {
+    /// Without spaces at the end.
+    fileprivate var trimmed: Substring {
+        var text = self
+        while text.last == " " { text = text.dropLast() }
+        return text
+    }
+}

@@ -1,0 +1,94 @@
+// From an installation to the engine that decides about its mail.
+
+import InternetMessage
+import MailAuth
+import PosternConfiguration
+import PosternStore
+import RelayCore
+
+/// Makes engines; the same way for the service and for `postern explain`.
+package enum EngineFactory {
+    /// - Parameters:
+    ///   - counters: nil for an engine that changes nothing in the store.
+    ///   - commits: what writes tokens for many messages at once; nil for a transaction each.
+    ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
+    /// - Throws: `ConfigurationError` where the keys do not serve.
+    package static func engine(
+        installation: Installation, authenticator: any SenderAuthenticator, signer: (any MessageSigner)?,
+        counters: CounterBuffer?,
+        commits: GroupCommit? = nil, replyMemory: ReplyMemory, now: @escaping @Sendable () -> Int64
+    ) throws -> RelayEngine {
+        let directory = StoreDirectory(store: installation.store, counters: counters, commits: commits, now: now)
+        guard let keys = TokenKeys(installation.keys.token), let probe = probe(installation.configuration, keys),
+            let engine = RelayEngine(
+                settings: RelaySettings(installation.configuration), keys: keys,
+                directory: ProbingDirectory(directory, probe: probe, now: now),
+                authenticator: ProbingAuthenticator(authenticator, probe: probe), signer: signer, replyMemory: replyMemory,
+                randomness: random)
+        else {
+            throw ConfigurationError(
+                .invalidValue, at: installation.configuration.keyFilePath,
+                "the token keys cannot be used; restore the key file from a backup")
+        }
+        return engine
+    }
+
+    /// The account of `postern doctor`; nil without a relay domain.
+    private static func probe(_ configuration: Configuration, _ keys: TokenKeys) -> ProbeIdentity? {
+        configuration.relayDomains.first.map { ProbeIdentity(keys: keys, domain: $0) }
+    }
+
+    /// Whether Postern proves senders itself, or a filter in front of it that the operator trusts.
+    package static func authenticator(
+        _ configuration: Configuration, resolver: @escaping @Sendable () -> any DNSResolver
+    ) -> any SenderAuthenticator {
+        let native = NativeAuthenticator(resolver: resolver)
+        guard !configuration.trustedAuthservIDs.isEmpty else { return native }
+        return PreferringAuthenticator(
+            upstream: UpstreamResultsAuthenticator(trustedIDs: configuration.trustedAuthservIDs), otherwise: native)
+    }
+
+    private static func random(_ count: Int) -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        // Eight octets for each question to the system.
+        var word: UInt64 = 0
+        return (0..<count).map { index in
+            word = index % 8 == 0 ? generator.next() : word >> 8
+            return UInt8(truncatingIfNeeded: word)
+        }
+    }
+}
+
+extension TokenKeys {
+    /// The token keys of an installation; nil where they do not serve.
+    package init?(_ set: KeySet) {
+        self.init(
+            keys: Dictionary(set.versions.map { ($0.id, $0.secret) }, uniquingKeysWith: { first, _ in first }),
+            active: set.active.id)
+    }
+}
+
+extension RelaySettings {
+    /// The part of the configuration that the relay goes by.
+    init(_ configuration: Configuration) {
+        var limits = RelayLimits()
+        limits.messagesPerDay = configuration.limits.messagesPerDay.max
+        limits.messageSize = configuration.limits.messageSize.max
+        limits.headerFieldSize = configuration.limits.headerField.max
+        limits.headerFields = configuration.limits.headerFields.max
+        limits.headerSize = configuration.limits.headerSize.max
+        limits.textAddressesPerDay = configuration.limits.textAddressesPerDay.max
+        limits.hops = configuration.limits.hops.max
+        limits.recipients = configuration.limits.recipients.max
+        self.init(
+            relayDomains: configuration.relayDomains, authservID: configuration.authservID,
+            operatorAddress: configuration.operatorAddress,
+            localRecipients: configuration.localRecipients, providers: configuration.providers, limits: limits,
+            returnPathDays: UInt64(configuration.returnPathDays),
+            unrewritableReply: configuration.replyUnrewritable == .refuse ? .refuse : .deliver,
+            encryptedReply: configuration.replyEncrypted == .refuse ? .refuse : .deliver,
+            suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) }
+        )
+        rewritesLinks = configuration.forwardLinks == .rewrite
+    }
+}

@@ -1,0 +1,76 @@
+// From an installation to what writes its own mail.
+
+import Foundation
+import Mail
+import PosternConfiguration
+import PosternStore
+import RelayCore
+import SMTP
+
+package enum MailerFactory {
+    /// - Parameter signer: nil makes one that knows the keys as they are now.
+    /// - Throws: `TemplateError`, `ConfigurationError`, and as the store does.
+    package static func mailer(_ installation: Installation, signer: (any MessageSigner)? = nil) throws -> InboxMailer {
+        let configuration = installation.configuration
+        return InboxMailer(
+            settings: MailerSettings(
+                from: configuration.mail.from, service: configuration.serviceName, relayDomain: configuration.mail.from.domain,
+                publicURL: configuration.publicURL, limits: configuration.verification.limits),
+            store: installation.store, tokens: try tokens(installation),
+            signer: try signer ?? RelaySigner(keys: installation.store.dkimKeys),
+            submission: SMTPSubmission(
+                host: configuration.mail.submission.host, port: UInt16(clamping: configuration.mail.submission.port),
+                helo: configuration.hostname, security: try security(installation), credentials: try credentials(installation)),
+            templates: try configuration.mail.templates.map { try NoticeTemplates(folder: $0) } ?? .standard())
+    }
+
+    private static func security(_ installation: Installation) throws -> SubmissionSecurity {
+        let mail = installation.configuration.mail
+        guard mail.security != .none else { return .none }
+        do {
+            let context = try SubmissionSecurity.context(rootsPath: mail.rootsPath)
+            return mail.security == .starttls ? .startTLS(context) : .implicit(context)
+        } catch {
+            throw ConfigurationError(
+                .invalidValue, at: installation.resolved.path, "mail.trusted_certificates: no certificates (PEM) found")
+        }
+    }
+
+    /// The password is in a file, so that neither configuration nor list of processes shows it.
+    private static func credentials(_ installation: Installation) throws -> SubmissionCredentials? {
+        guard let (user, path) = installation.configuration.mail.credentials else { return nil }
+        func refusal(_ what: String) -> ConfigurationError {
+            ConfigurationError(.invalidValue, at: installation.resolved.path, "mail.submission_password_file: \(path): \(what)")
+        }
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
+            let text = try? String(contentsOfFile: path, encoding: .utf8)
+        else { throw refusal("it cannot be read") }
+        guard ((attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0o777) & 0o077 == 0 else {
+            throw refusal("others can read it: run chmod 600 \(path)")
+        }
+        let password = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+        guard !password.isEmpty else { throw refusal("it contains no password") }
+        return SubmissionCredentials(user: user, password: password)
+    }
+
+    /// What makes the addresses that answers come to: with the keys as they are when it is asked, since they may be replaced
+    /// while the service runs. Throws `ConfigurationError`.
+    package static func tokens(_ installation: Installation) throws -> @Sendable () -> TokenMint {
+        let holder = installation.store.keys
+        guard let keys = TokenKeys(holder.current.token) else {
+            throw ConfigurationError(
+                .invalidValue, at: installation.configuration.keyFilePath,
+                "the token keys cannot be used; restore the key file from a backup")
+        }
+        // Keys that cannot be used are not made by any rotation; were it so, the first ones would serve.
+        return { TokenMint(keys: TokenKeys(holder.current.token) ?? keys) }
+    }
+}
+
+extension Configuration.VerificationSettings {
+    /// As the store counts them.
+    package var limits: NoticeLimits {
+        NoticeLimits(
+            lifetime: Int64(hours) * 3600, tries: tries, perInbox: perInbox, perUser: perUser, perInstallation: perInstallation)
+    }
+}

@@ -1,0 +1,140 @@
+// The relay of a running service: the milter with what it decides by, exchanged whole when configuration or keys change.
+
+import Concurrency
+import Logging
+import Milter
+import PosternConfiguration
+import PosternMetrics
+import PosternStore
+import RelayCore
+import RelayMilter
+import Synchronization
+
+/// One for the life of a process. Transactions that began before an exchange keep the engine that they began with.
+package final class RunningRelay: Sendable {
+    /// What a reload exchanges.
+    fileprivate struct State {
+        var installation: Installation
+        var engine: RelayEngine
+        var carrier: CopyHandOver?
+    }
+
+    /// What has been made for a new configuration, and is not yet in force.
+    package struct Prepared: Sendable {
+        fileprivate let state: State
+    }
+
+    private let signer: RelaySigner
+    private let counters: CounterBuffer
+    private let commits: GroupCommit?
+    private let metrics: ServiceMetrics
+    private let memory: ReplyMemory
+    private let now: @Sendable () -> Int64
+    private let logger: Logger
+    private let state: Mutex<State>
+
+    /// - Parameters:
+    ///   - commits: what writes tokens for many messages at once; nil for a transaction each.
+    ///   - now: seconds since 1970.
+    /// - Throws: `ConfigurationError` where keys or name servers do not serve, `DNSClientError` where the client cannot be opened.
+    package init(
+        _ installation: Installation, signer: RelaySigner, counters: CounterBuffer, commits: GroupCommit?,
+        metrics: ServiceMetrics, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) throws {
+        (self.signer, self.counters, self.commits, self.metrics) = (signer, counters, commits, metrics)
+        (self.now, self.logger) = (now, logger)
+        let memory = ReplyMemory(limit: installation.configuration.limits.replyMemory.max)
+        self.memory = memory
+        let made = try Self.state(installation, signer, counters, commits, metrics, memory, now, logger)
+        state = Mutex(made)
+    }
+
+    private static func state(
+        _ installation: Installation, _ signer: RelaySigner, _ counters: CounterBuffer, _ commits: GroupCommit?,
+        _ metrics: ServiceMetrics, _ memory: ReplyMemory, _ now: @escaping @Sendable () -> Int64, _ logger: Logger
+    ) throws -> State {
+        let configuration = installation.configuration
+        let resolver = try Resolvers.perMessage(configuration, path: installation.resolved.path, metrics: metrics)
+        let engine = try EngineFactory.engine(
+            installation: installation, authenticator: EngineFactory.authenticator(configuration, resolver: resolver),
+            signer: signer, counters: counters, commits: commits, replyMemory: memory, now: now)
+        return State(installation: installation, engine: engine, carrier: CopyHandOver(configuration, logger: logger))
+    }
+
+    /// Finds out whether a new configuration can be used; throws as `init`.
+    package func prepare(_ installation: Installation) throws -> Prepared {
+        Prepared(state: try Self.state(installation, signer, counters, commits, metrics, memory, now, logger))
+    }
+
+    /// Puts it in force.
+    package func use(_ prepared: Prepared) { state.withLock { $0 = prepared.state } }
+
+    /// Goes on with other keys. Tokens are made and read with the keys that an engine has, so it is built again.
+    package func renewKeys() throws { use(try prepare(state.withLock { $0.installation })) }
+
+    /// Listens for Postfix, and serves it once the service runs.
+    /// - Parameters:
+    ///   - deadline: how long transactions under way may take once shutdown was asked for.
+    ///   - rejected: called for each forward that was refused to a proved sender.
+    ///   - announce: called with the socket once signals are handled.
+    package func listen(
+        deadline: Duration, rejected: @escaping @Sendable (RejectionEvent) -> Void, announce: @escaping @Sendable (String) -> Void
+    ) throws -> MilterService {
+        let installation = state.withLock { $0.installation }
+        let settings = installation.configuration.milter
+        guard let socket = MilterSocket(settings.socket)?.with(mode: settings.socketMode) else {
+            throw ConfigurationError(.invalidValue, at: installation.resolved.path, "milter.socket: cannot be read")
+        }
+        let peers = MilterPeers(settings.peers)
+        if !peers.unknown.isEmpty {
+            logger.warning(
+                peers.users == nil
+                    ? "milter.peers names no user of this machine: every local user may connect to the milter's socket"
+                    : "milter.peers names users that do not exist on this machine",
+                metadata: ["names": "\(peers.unknown.joined(separator: ","))"])
+        }
+        let handler = RelayMilterHandler(
+            engine: { self.state.withLock { $0.engine } }, now: now, logger: logger, metrics: metrics,
+            carrier: { self.state.withLock { $0.carrier } }
+        ) { rejected(RejectionEvent($0)) }
+        let server = MilterServer(.init(name: "postern", socket: socket, peers: peers.users), handler: handler) { [logger] in
+            logger.log(level: $0.level, "\($0)")
+        }
+        try server.start()
+        return MilterService(server: server, deadline: deadline) { announce(socket.description) }
+    }
+}
+
+extension MilterSocket {
+    /// The same socket with these permissions, where it is a unix socket.
+    fileprivate func with(mode: UInt32) -> MilterSocket {
+        if case .unix(let path, _, let group) = self {
+            return .unix(path: path, mode: UInt16(truncatingIfNeeded: mode), group: group)
+        }
+        return self
+    }
+}
+
+extension MilterDiagnostic {
+    fileprivate var level: Logger.Level {
+        switch self {
+        case .listening, .stopped: .notice
+        default: .error
+        }
+    }
+}
+
+extension RejectionEvent {
+    /// Reasons that say something of an account: for its own team alone.
+    private static let accountReasons: Set<String> = [
+        "forwarding-off", "address-retired", "inbox-unverified", "daily-limit", "text-address-limit",
+        "stored-address-limit", "account-deleted",
+    ]
+
+    fileprivate init(_ refused: RefusedForward) {
+        self.init(
+            at: refused.at, author: refused.author, account: Int64(refused.account.rawValue),
+            tellsOfAccount: Self.accountReasons.contains(refused.reason), answer: refused.answer, reason: refused.reason,
+            reference: refused.reference)
+    }
+}

@@ -1,0 +1,192 @@
+// What must be done now and then: counters written, what has expired deleted.
+
+import API
+import Concurrency
+import HTTP
+import Logging
+import Monitoring
+import PosternStore
+import ServiceLifecycle
+
+/// Writes counters and takes away what was removed every second, deletes what has expired and lets unused code go every hour, and
+/// writes what is left when the service ends.
+struct HousekeepingService: Service {
+    let store: Store
+    let counters: CounterBuffer
+    let rejections: RejectionBuffer
+    let pool: BlockingPool
+    let now: @Sendable () -> Int64
+    let logger: Logger
+
+    /// Between two deletions of what has expired, on a clock that no one sets.
+    private static let deletionInterval: Duration = .seconds(3600)
+    /// Steps in which what was removed is taken away, in one second.
+    private static let steps = 20
+    /// After which all services have begun.
+    private static let starting: Duration = .seconds(3)
+
+    func run() async throws {
+        // What is deleted by the thousand keeps no counter waiting, nor does what was removed.
+        async let removals = PeriodicTask.untilShutdown(every: .seconds(1), keeping: FailedRemovals()) {
+            $0 = await takeAway($0)
+        }
+        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) {
+            await blocking { deleteExpired() }
+        }
+        let start = (isInPlace: true, release: ContinuousClock.now + Self.starting)
+        await PeriodicTask.untilShutdown(every: .seconds(1), keeping: start) { known in
+            let wasInPlace = known.isInPlace
+            known.isInPlace =
+                (try? await pool.run {
+                    defer { write() }
+                    return look(was: wasInPlace)
+                }) ?? wasInPlace
+            if ContinuousClock.now >= known.release {
+                ProgramPages.release()
+                known.release = ContinuousClock.now + Self.deletionInterval
+            }
+        }
+        _ = await removals
+        await deletions
+        // A task that was cancelled gets no thread; what is left is written all the same.
+        await Task { await blocking { write() } }.value
+    }
+
+    /// Others' requests are answered on Swift's few threads: what may wait for another process's write is not done there.
+    private func blocking(_ body: @escaping @Sendable () -> Void) async { try? await pool.run(body) }
+
+    /// Whether the database is where it was opened; says so where that changes. Until it is, nothing is read or written.
+    private func look(was isInPlace: Bool) -> Bool {
+        do {
+            try store.database.requireInPlace()
+            if !isInPlace { logger.notice("the database file is in place again") }
+            return true
+        } catch {
+            if isInPlace {
+                logger.critical(
+                    "the database file is not in place: nothing is read from it or written to it",
+                    metadata: ["detail": "\(error)"])
+            }
+            return false
+        }
+    }
+
+    /// What is left of what was removed, some steps at a time.
+    private func takeAway(_ failed: FailedRemovals) async -> FailedRemovals {
+        let result = try? await pool.run { () -> FailedRemovals in
+            var failed = failed
+            do {
+                let failures = try store.removals.run(now: now(), steps: Self.steps, passing: failed.passing(at: .now))
+                failed.endTrouble()
+                if !failed.isEmpty { failed.forget(besides: try store.removals.items()) }
+                for failure in failures where failed.isNew(failure, at: .now) {
+                    logger.warning(
+                        "what was removed cannot be taken away yet; it is tried again each minute",
+                        metadata: ["of": "\(failure.item)", "detail": "\(failure.error)"])
+                }
+            } catch {
+                if failed.isNew("\(error)", at: .now) {
+                    logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"])
+                }
+            }
+            return failed
+        }
+        return result ?? failed
+    }
+
+    private func write() {
+        do {
+            try counters.flush(now: now())
+            try rejections.flush()
+        } catch {
+            logger.warning("counters cannot be written yet", metadata: ["detail": "\(error)"])
+        }
+    }
+
+    private func deleteExpired() {
+        do {
+            // One of several hosts is enough; what it leaves undone, another one does in its own hour.
+            guard let lock = try store.database.lock("housekeeping") else { return }
+            defer { lock.release() }
+            while try store.tokens.deleteExpired(now: now()) == 1000 {}
+            while try store.provider.deleteExpired(now: now()) == 1000 {}
+            while try store.tombstones.deleteExpired(now: now()) == 1000 {}
+            while try store.transfers.endExpired(now: now()) == 500 {}
+            while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
+            while try store.verifications.deleteExpired(now: now()) == 1000 {}
+            for retention in try store.retention.all() { try delete(retention) }
+            try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
+            try store.serviceStatus.deleteExpired(before: now() - 86_400, minutes: now() - 2 * StatusReport.hour)
+        } catch {
+            logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])
+        }
+    }
+
+    /// Deletes what is older than it is kept, a thousand rows at a time, so that mail does not wait for it.
+    private func delete(_ retention: Retention) throws {
+        let before = now() - Int64(retention.days) * 86_400
+        switch retention.dataClass {
+        case .counters: while try store.counters.deleteExpired(countersBefore: before / 86_400, now: now()) == 1000 {}
+        case .decisions: while try store.decisions.deleteExpired(before: before) == 1000 {}
+        case .checks: while try store.checks.deleteExpired(before: before) == 1000 {}
+        case .rejections: while try store.rejections.deleteExpired(before: before) == 1000 {}
+        case .audit: while try store.audit.deleteExpired(before: before) == 1000 {}
+        default: break
+        }
+    }
+}
+
+/// Removals that failed: each is reported once an hour, not each second, and stops no other.
+package struct FailedRemovals: Sendable {
+    /// Until one is tried again.
+    private static let pause: Duration = .seconds(60)
+    /// Until the same is reported again.
+    private static let silence: Duration = .seconds(3600)
+
+    private struct Report {
+        let reason: String
+        let at: ContinuousClock.Instant
+
+        func covers(_ reason: String, at time: ContinuousClock.Instant) -> Bool {
+            reason == self.reason && time - at < FailedRemovals.silence
+        }
+    }
+
+    private var failed: [RemovalRepository.Item: (reported: Report, since: ContinuousClock.Instant)] = [:]
+    private var trouble: Report?
+
+    package init() {}
+
+    /// What is not to be tried now.
+    package func passing(at time: ContinuousClock.Instant) -> Set<RemovalRepository.Item> {
+        Set(failed.filter { time - $0.value.since < Self.pause }.keys)
+    }
+
+    /// Whether nothing failed.
+    package var isEmpty: Bool { failed.isEmpty }
+
+    /// Forgets what no longer waits.
+    package mutating func forget(besides waiting: Set<RemovalRepository.Item>) {
+        failed = failed.filter { waiting.contains($0.key) }
+    }
+
+    /// Notes a failure; whether the same was not reported within the hour.
+    package mutating func isNew(_ failure: RemovalRepository.Failure, at time: ContinuousClock.Instant) -> Bool {
+        if let reported = failed[failure.item]?.reported, reported.covers("\(failure.error)", at: time) {
+            failed[failure.item] = (reported, time)
+            return false
+        }
+        failed[failure.item] = (Report(reason: "\(failure.error)", at: time), time)
+        return true
+    }
+
+    /// The store answered: the same trouble is new when it comes again.
+    package mutating func endTrouble() { trouble = nil }
+
+    /// The same of trouble that met none in particular.
+    package mutating func isNew(_ trouble: String, at time: ContinuousClock.Instant) -> Bool {
+        guard self.trouble?.covers(trouble, at: time) != true else { return false }
+        self.trouble = Report(reason: trouble, at: time)
+        return true
+    }
+}

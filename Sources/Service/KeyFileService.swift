@@ -1,0 +1,83 @@
+// A key file that changes while the service runs, and what older keys made.
+
+import API
+import Administration
+import Concurrency
+import HTTP
+import Logging
+import PosternConfiguration
+import PosternStore
+import ServiceLifecycle
+
+/// Looks every second whether the key file is another one, and puts its keys in force; seals again what old ones sealed, one host
+/// at a time, in small batches.
+struct KeyFileService: Service {
+    /// Seconds between two batches: mail has the database to itself for longer than the batch took.
+    private static let pause = 0.01
+    /// Seconds after which a pass is made again while old keys are in the file: another host may have used one until then.
+    private static let repetition: Int64 = 300
+
+    let installation: Installation
+    let pool: BlockingPool
+    let now: @Sendable () -> Int64
+    let logger: Logger
+    /// Called when other keys are in force.
+    let changed: @Sendable () throws -> Void
+
+    func run() async throws {
+        await PeriodicTask.untilShutdown(every: .seconds(1), keeping: Known()) { known in
+            do {
+                try await refresh(&known.refused)
+                let ring = installation.keys
+                let isOld = !ring.seal.old.isEmpty || !ring.index.old.isEmpty
+                let isDone = known.done.map { $0.ring == ring && now() - $0.at < Self.repetition } ?? false
+                if isOld, !isDone, try await reencrypt() { known.done = (ring, now()) }
+            } catch is CancellationError {
+                return
+            } catch {
+                logger.warning("keys cannot be maintained yet", metadata: ["detail": "\(error)"])
+            }
+        }
+    }
+
+    /// What one look leaves to the next.
+    private struct Known: Sendable {
+        var refused: KeyRing?
+        var done: (ring: KeyRing, at: Int64)?
+    }
+
+    private func refresh(_ refused: inout KeyRing?) async throws {
+        let installation = installation
+        let ring = try await pool.run { try KeyFile.read(path: installation.configuration.keyFilePath) }
+        guard ring != installation.keys, ring != refused else { return }
+        do {
+            try await pool.run { try Store.checkKeys(ring, of: installation.store.database) }
+        } catch let error as PermanentStoreError {
+            // Said once: the keys in force stay, and mail flows.
+            refused = ring
+            return logger.error("the changed key file is not loaded", metadata: ["detail": "\(error)"])
+        }
+        installation.store.keys.exchange(ring)
+        try changed()
+        let keys = ring.summary.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.prefix { $0 != " " })" }
+        logger.notice("keys changed", metadata: ["keys": "\(keys.joined(separator: ", "))"])
+    }
+
+    /// Whether this host has made a whole pass.
+    private func reencrypt() async throws -> Bool {
+        let (installation, now) = (installation, now)
+        let isCancelled = ValueHolder(false)
+        return try await withTaskCancellationHandler {
+            let count = try await pool.run { () -> Int? in
+                guard let lock = try installation.store.database.lock("key-rotation") else { return nil }
+                defer { lock.release() }
+                return try KeyRotation(installation, now: now).reencrypt(pause: Self.pause) { _, _ in !isCancelled.current }
+            }
+            guard let count else { return false }
+            if count > 0 { logger.notice("values converted to the active keys", metadata: ["count": "\(count)"]) }
+            return !isCancelled.current
+        } onCancel: {
+            isCancelled.exchange(true)
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// What a service does again and again, until it is asked to end.
+
+import Concurrency
+import ServiceLifecycle
+
+extension PeriodicTask {
+    /// As `run`, until graceful shutdown or cancellation; `body` sees both as cancellation.
+    /// - Returns: the state at the end.
+    @discardableResult
+    static func untilShutdown<State: Sendable>(
+        keeping state: State, _ body: @escaping @Sendable (inout State) async -> Duration
+    ) async -> State {
+        await cancelWhenGracefulShutdown { await run(keeping: state, body) }
+    }
+
+    /// The same with one pause.
+    @discardableResult
+    static func untilShutdown<State: Sendable>(
+        every pause: Duration, keeping state: State, _ body: @escaping @Sendable (inout State) async -> Void
+    ) async -> State {
+        await untilShutdown(keeping: state) { state in
+            await body(&state)
+            return pause
+        }
+    }
+
+    /// The same where nothing is kept.
+    static func untilShutdown(every pause: Duration, _ body: @escaping @Sendable () async -> Void) async {
+        await untilShutdown(every: pause, keeping: ()) { _ in await body() }
+    }
+}

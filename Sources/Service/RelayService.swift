@@ -1,0 +1,118 @@
+// The service: the milter, the HTTP API, housekeeping and reloads under one group, started and ended together.
+
+import Foundation
+import API
+import HTTP
+import InternetMessage
+import Logging
+import MailAuth
+import Milter
+import Monitoring
+import PosternConfiguration
+import PosternStore
+import Relay
+import RiskDecisions
+import ServiceLifecycle
+import Synchronization
+
+package enum RelayService {
+    /// How long transactions under way may take once shutdown was asked for. Longer than the DNS budget of a message, shorter
+    /// than systemd's timeout (90 s).
+    private static let shutdownDeadline: Duration = .seconds(60)
+
+    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload` says
+    /// which keys it puts in force); sockets, database and key file stay unchanged.
+    /// - Parameters:
+    ///   - reread: reads the installation again, for a reload.
+    ///   - announce: called once the milter accepts connections and signals are handled.
+    package static func run(
+        installation: Installation, reread: @escaping @Sendable () throws -> Installation, logger: Logger,
+        announce: @escaping @Sendable (String) -> Void
+    ) async throws {
+        let configuration = installation.configuration
+        let hold = try installation.store.database.holdForService()
+        defer { hold?.release() }
+        let counters = CounterBuffer(installation.store.counters)
+        let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+        let rejections = RejectionBuffer(installation.store.rejections)
+        // One for the life of the process, whatever is reloaded: it watches the store itself.
+        let signer = try RelaySigner(keys: installation.store.dkimKeys)
+        let policies = policies(installation, now: now(), logger: logger)
+        let parts = try ServiceParts(installation: installation, signer: signer, policies: policies, now: now, logger: logger)
+        let relay = try RunningRelay(
+            installation, signer: signer, counters: counters, commits: parts.decisions?.commits, metrics: parts.metrics, now: now,
+            logger: logger)
+        let http = try HTTPRoutes.service(parts)
+        let milter = try relay.listen(deadline: shutdownDeadline, rejected: { rejections.add($0) }, announce: announce)
+
+        // For what the service does by itself: however many requests there are, counters are written, and others see that it
+        // runs.
+        let servicePool = BlockingPool(threads: 4, isShared: false)
+        // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
+        var services: [any Service] = [
+            HousekeepingService(
+                store: installation.store, counters: counters, rejections: rejections, pool: servicePool, now: now, logger: logger
+            ),
+            StatusService(parts: parts, pool: servicePool),
+            QueueWatchService(
+                directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
+                metrics: parts.metrics,
+                trouble: parts.queueTrouble, logger: logger),
+            SigningKeyService(signer: signer, pool: servicePool, logger: logger),
+            PolicyService(
+                policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
+            ReloadService(logger: logger, pool: servicePool) {
+                let new = try reread()
+                // Whatever cannot be used is found before anything is put in force.
+                let next = try relay.prepare(new)
+                if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
+                relay.use(next)
+                LogOutput.setLevel(new.configuration.log)
+                policies.refresh(now: now())
+                return Reload(from: installation.resolved, to: new.resolved)
+            },
+            KeyFileService(
+                installation: installation, pool: parts.pool, now: now, logger: logger, changed: relay.renewKeys),
+        ]
+        services.append(IssuerKeysService(trust: parts.trust))
+        if let events = try EventServices.service(parts) { services.append(events) }
+        if let decisions = parts.decisions {
+            services.append(
+                DecisionLogService(
+                    parts: decisions, store: installation.store, pool: parts.pool, now: now, logger: logger))
+        }
+        if let http { services.append(http) }
+        services.append(milter)
+
+        var group = ServiceGroupConfiguration(
+            services: services.map { .init(service: NamedService($0)) }, gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: logger)
+        group.maximumGracefulShutdownDuration = shutdownDeadline + .seconds(5)
+        try await ServiceGroup(configuration: group).run()
+        parts.mailQueue.stop()
+        await parts.pool.stop()
+        await servicePool.stop()
+    }
+
+    /// The policies in force; a database from before there were any gets the built-in one. Mail flows whatever becomes of them.
+    private static func policies(_ installation: Installation, now: Int64, logger: Logger) -> ActivePolicies {
+        let repository = installation.store.policies
+        do {
+            try ActivePolicies.installBuiltIn(repository, Change(actor: "serve", now: now))
+        } catch {
+            logger.error("the built-in policy cannot be activated", metadata: ["detail": "\(error)"])
+        }
+        return ActivePolicies(repository, host: installation.configuration.hostname, now: now, logger: logger)
+    }
+}
+
+/// What is in force, as the engine; transactions begun before an exchange keep the one they began with.
+final class ValueHolder<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
+
+    init(_ value: Value) { self.value = Mutex(value) }
+
+    var current: Value { value.withLock { $0 } }
+
+    func exchange(_ other: Value) { value.withLock { $0 = other } }
+}

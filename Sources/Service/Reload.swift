@@ -1,0 +1,34 @@
+// What SIGHUP puts in force, and what waits for a restart.
+
+import Logging
+import PosternConfiguration
+
+/// A configuration read again beside the one that the service was started with.
+package struct Reload: Sendable {
+    /// Sections and keys that take effect with the next message, decision or connection. All others are read at the start.
+    package static let live = [
+        "relay_domains", "authserv_id", "trusted_authserv_ids", "operator_address", "local_recipients", "return_path_days",
+        "forward_links", "reply_unrewritable", "reply_encrypted", "fan_out", "fan_out_smtpd", "limits.", "suspension.", "dns.",
+        "providers", "issuers", "log.level",
+    ]
+
+    package static func isLive(_ key: String) -> Bool {
+        // The budget is one for the life of the process, as messages under way hold parts of it.
+        guard key != "limits.reply_memory" else { return false }
+        return live.contains { $0.hasSuffix(".") ? key.hasPrefix($0) : key == $0 }
+    }
+
+    /// Keys that differ and need a restart, in the order of the file.
+    package let waiting: [String]
+
+    package init(from old: ResolvedConfiguration, to new: ResolvedConfiguration) {
+        waiting = zip(old.entries, new.entries).filter { $0.value != $1.value && !Self.isLive($0.key.path) }.map { $0.0.key.path }
+    }
+
+    /// Tells what was done.
+    func log(to logger: Logger) {
+        logger.notice("configuration reloaded")
+        guard !waiting.isEmpty else { return }
+        logger.warning("changed keys that wait for a restart", metadata: ["keys": "\(waiting.joined(separator: " "))"])
+    }
+}

@@ -1,0 +1,24 @@
+// SIGHUP: the configuration is read again, and takes effect with the next transaction.
+
+import Logging
+import HTTP
+import ServiceLifecycle
+import UnixSignals
+
+struct ReloadService: Service {
+    let logger: Logger
+    let pool: BlockingPool
+    /// Reads the configuration and puts it in force; where it throws, the old one stays.
+    let reload: @Sendable () throws -> Reload
+
+    func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        for await _ in signals.cancelOnGracefulShutdown() {
+            do {
+                try await pool.run(reload).log(to: logger)
+            } catch {
+                logger.error("configuration not reloaded, the old one stays in force", metadata: ["detail": "\(error)"])
+            }
+        }
+    }
+}

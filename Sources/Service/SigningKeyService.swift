@@ -1,0 +1,31 @@
+// Keys that are generated, activated and retired while the relay runs.
+
+import Concurrency
+import Logging
+import HTTP
+import Relay
+import ServiceLifecycle
+
+/// Looks every two seconds whether the signing keys changed, on this host or another one of the same database.
+struct SigningKeyService: Service {
+    let signer: RelaySigner
+    let pool: BlockingPool
+    let logger: Logger
+
+    func run() async throws {
+        await PeriodicTask.untilShutdown(every: .seconds(2)) {
+            do {
+                if try await pool.run(signer.refresh) { logger.notice("signing keys changed", metadata: ["keys": "\(summary)"]) }
+            } catch is CancellationError {
+                // The end.
+            } catch {
+                logger.error("signing keys cannot be read, the old ones stay in use", metadata: ["detail": "\(error)"])
+            }
+        }
+    }
+
+    private var summary: String {
+        let counts = signer.counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+        return counts.isEmpty ? "none, mail leaves unsigned" : counts.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,57 @@
+// Tells the database every two seconds how the service is doing.
+
+import Concurrency
+import Foundation
+import HTTP
+import Logging
+import API
+import HTTP
+import Monitoring
+import PosternStore
+import ServiceLifecycle
+
+struct StatusService: Service {
+    /// Between two words.
+    private static let interval: Duration = .seconds(2)
+    /// Until the next word where the store did not take one: `/readyz` says 503 until it does.
+    private static let retryPause: Duration = .milliseconds(250)
+
+    let parts: ServiceParts
+    let pool: BlockingPool
+
+    func run() async throws {
+        let configuration = parts.installation.configuration
+        let host = configuration.hostname
+        let pid = Int64(getpid())
+        var maker = SnapshotMaker(
+            metrics: parts.metrics, startedAt: parts.now(), milter: configuration.milter.socket,
+            http: configuration.http.listen.map { "\($0.host):\($0.port)" })
+        maker = await PeriodicTask.untilShutdown(keeping: maker) { maker in
+            let now = parts.now()
+            // Where the store does not take it, the minute goes on.
+            var next = maker
+            let minute = next.minute(now: now)
+            var made = next.snapshot(now: now)
+            made.keys = parts.store.keys.current.summary
+            made.queueTrouble = parts.queueTrouble.current
+            let snapshot = made
+            do {
+                try await pool.run { [store = parts.store] in
+                    var snapshot = snapshot
+                    snapshot.clockAhead = try ClockSkew.measure(store.database)
+                    let text = String(decoding: try JSONEncoder().encode(snapshot), as: UTF8.self)
+                    try store.serviceStatus.report(host: host, pid: pid, snapshot: text, minute: minute, now: now)
+                }
+                maker = next
+                parts.metrics.storeWritable.set(1)
+            } catch is CancellationError {
+                // The end.
+            } catch {
+                parts.metrics.storeWritable.set(0)
+            }
+            return parts.metrics.storeWritable.value > 0 ? Self.interval : Self.retryPause
+        }
+        let last = maker.minute(now: parts.now(), isLast: true)
+        try? await pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }
+    }
+}

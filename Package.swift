@@ -56,8 +56,9 @@ let package = Package(
         .target(name: "MailCrypto", dependencies: ["COpenSSL"], swiftSettings: pure),
         .target(name: "MailAuth", dependencies: ["InternetMessage", "MailCrypto", "Support"], swiftSettings: pure),
         .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto", "Support"], swiftSettings: pure),
+        .target(name: "CEL", dependencies: ["Support"], path: "policy/CEL", swiftSettings: pure),
         .target(
-            name: "RiskPolicy", dependencies: ["Support", .product(name: "Yams", package: "Yams")],
+            name: "RiskPolicy", dependencies: ["CEL", "Support", .product(name: "Yams", package: "Yams")],
             path: "policy/RiskPolicy", swiftSettings: pure),
         .target(
             name: "PolicyRules", path: "policy/rules",
@@ -71,7 +72,7 @@ let package = Package(
         .target(
             name: "RelayMilter",
             dependencies: [
-                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support",
+                "Concurrency", "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "milter/RelayMilter", swiftSettings: strict),
@@ -95,7 +96,8 @@ let package = Package(
         .target(
             name: "RiskDecisions",
             dependencies: [
-                "JSON", "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage", "Support",
+                "CEL", "JSON", "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
+                "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
@@ -116,7 +118,7 @@ let package = Package(
         .target(
             name: "API",
             dependencies: [
-                "HTTP", "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
+                "CEL", "HTTP", "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
                 "PosternMetrics", "Support", "JSON",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -223,7 +225,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "Administration", "DNSClient", "Doctor", "Identity", "Import", "InternetMessage", "JSON", "Mail", "MailAuth",
-                "Milter", "Monitoring", "API", "HTTP", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
+                "Milter", "Monitoring", "API", "CEL", "HTTP", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
                 "RiskDecisions",
                 "RiskPolicy", "Sandbox", "Service", "Support",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -238,11 +240,11 @@ let package = Package(
             name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Benchmarks/HostileMail",
             swiftSettings: strict),
         .executableTarget(
-            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "HostileMail"],
+            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailTesting", "HostileMail"],
             path: "Benchmarks/RelayBench",
             swiftSettings: strict),
         .executableTarget(
-            name: "PolicyBench", dependencies: ["RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
+            name: "PolicyBench", dependencies: ["CEL", "RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
 
         .executableTarget(
             name: "DecisionBench",
@@ -280,17 +282,23 @@ let package = Package(
             ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 
         // MARK: Tests
-        .testTarget(name: "SupportTests", dependencies: ["Support"], swiftSettings: strict),
+        .testTarget(name: "SupportTests", dependencies: ["Support", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "InternetMessageTests", dependencies: ["InternetMessage", "Support"], exclude: ["Vectors"],
+            name: "InternetMessageTests", dependencies: ["InternetMessage", "Support", "TestSupport"], exclude: ["Vectors"],
             swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(
-            name: "MailAuthTests", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "Support", "MailTesting"],
+            name: "MailAuthTests",
+            dependencies: ["MailAuth", "InternetMessage", "MailCrypto", "Support", "MailTesting", "TestSupport"],
             exclude: ["Vectors"],
             swiftSettings: strict),
         .target(
-            name: "MailTesting", dependencies: ["InternetMessage"], path: "Tests/MailTesting", exclude: ["Tools"],
+            name: "TestSupport", dependencies: ["CEL", .product(name: "Logging", package: "swift-log")],
+            path: "Tests/TestSupport",
+            swiftSettings: strict),
+        .target(
+            name: "MailTesting", dependencies: ["InternetMessage", "MailAuth", "RelayCore", "TestSupport"],
+            path: "Tests/MailTesting", exclude: ["Tools"],
             swiftSettings: strict),
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
         .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
@@ -298,14 +306,14 @@ let package = Package(
             name: "RelayCoreTests",
             dependencies: [
                 "RelayCore", "Concurrency", "InternetMessage", "MailAuth", "MailCrypto", "Support", "MilterTesting",
-                "HostileMail",
+                "HostileMail", "MailTesting", "RelayMilter", "TestSupport",
             ],
             exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "MilterTests",
             dependencies: [
                 "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "MailAuth",
-                "MailCrypto",
+                "MailCrypto", "MailTesting", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(name: "PostgresHarness", path: "Tests/PostgresHarness", swiftSettings: strict),
@@ -313,7 +321,7 @@ let package = Package(
             name: "StoreTests",
             dependencies: [
                 "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "Support",
-                "MailTesting",
+                "TestSupport",
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
@@ -334,7 +342,7 @@ let package = Package(
         .testTarget(
             name: "IdentityTests",
             dependencies: [
-                "Identity", "JSON", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite", "Support", "MailTesting",
+                "Identity", "JSON", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite", "Support", "TestSupport",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -343,15 +351,15 @@ let package = Package(
         .testTarget(
             name: "DecisionTests",
             dependencies: [
-                "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto", "InternetMessage",
-                "Support",
+                "CEL", "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto",
+                "InternetMessage", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
                 "DNSClient", "DNSTesting", "Doctor", "Identity", "InternetMessage", "JSON", "MailAuth", "MailCrypto",
-                "MailTesting", "PolicyRules", "API", "HTTP", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
+                "TestSupport", "PolicyRules", "API", "HTTP", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
                 "PosternStore", "PostfixHarness", "RiskDecisions", "RiskPolicy", "Service", "postern",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -372,8 +380,9 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
             exclude: ["Certificates", "Tools"], swiftSettings: strict),
+        .testTarget(name: "CELTests", dependencies: ["CEL", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "RiskPolicyTests", dependencies: ["RiskPolicy", .product(name: "Yams", package: "Yams")],
+            name: "RiskPolicyTests", dependencies: ["CEL", "RiskPolicy", "TestSupport", .product(name: "Yams", package: "Yams")],
             exclude: ["default-missing.yaml"], swiftSettings: strict),
         .testTarget(
             name: "PosternTests",
@@ -399,7 +408,7 @@ let package = Package(
             name: "PostfixTests",
             dependencies: [
                 "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage",
-                "MailTesting",
+                "MailTesting", "TestSupport",
                 "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "HostileMail", "postfix-test-filter",
                 "postern",
             ],

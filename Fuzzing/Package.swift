@@ -29,13 +29,14 @@ let package = Package(
         module("MailCrypto", ["COpenSSL"]),
         module("MailAuth", ["InternetMessage", "MailCrypto", "Support"]),
         module("RelayCore", ["InternetMessage", "MailAuth", "MailCrypto", "Support"]),
-        module("RiskPolicy", ["Support", .product(name: "Yams", package: "Yams")]),
+        module("CEL", ["Support"]),
+        module("RiskPolicy", ["CEL", "Support", .product(name: "Yams", package: "Yams")]),
         module("PosternMetrics"),
         module("Milter", ["CMilter", "Concurrency"]),
         module(
             "RelayMilter",
             [
-                "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support",
+                "Concurrency", "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         module("MilterTesting", ["Milter"]),
@@ -44,7 +45,7 @@ let package = Package(
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "InternetMessage", "MailAuth", "RelayCore", "RiskPolicy", "Milter", "MilterTesting", "RelayMilter",
+                "CEL", "InternetMessage", "MailAuth", "RelayCore", "RiskPolicy", "Milter", "MilterTesting", "RelayMilter",
                 "IdentityParsing", "DNSWire", "JSON", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ],

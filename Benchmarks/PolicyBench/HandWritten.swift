@@ -1,6 +1,7 @@
 // The default policy written by hand: what a Swift programmer would write who never needs to change it.
 // The yardstick for the evaluator; it must give the same answers.
 
+import CEL
 import RiskPolicy
 
 /// The signals as plain optionals.

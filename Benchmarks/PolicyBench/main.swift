@@ -3,6 +3,7 @@
 //
 // swift run -c release PolicyBench [policy.yaml]
 
+import CEL
 import Foundation
 import RiskPolicy
 

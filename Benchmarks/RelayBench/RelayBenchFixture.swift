@@ -2,54 +2,17 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import RelayCore
 
 /// A directory of one account. Nothing is remembered.
-struct BenchDirectory: RelayDirectory {
+struct BenchDirectory: RelayDirectory, ForgetfulRecords {
     let account: RelayAccount
 
     func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? { account }
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? { account }
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] { account.sources }
-    func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
-    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
-    { true }
-    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
-    { true }
-    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
-        true
-    }
-    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {}
-    func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
-    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
-    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {}
-    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
-    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {}
-    func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> { [] }
-    func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
-    func recordFailure(
-        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
-    ) throws(DirectoryFailure) -> FailureRecord {
-        .recorded
-    }
-    func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
-}
-
-/// Every author is proved: what is measured comes behind the proof.
-struct BenchAuthenticator: SenderAuthenticator {
-    func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession { Session() }
-
-    private final class Session: AuthenticationSession {
-        func update(body: UnsafeRawBufferPointer) {}
-        func finish() -> AuthenticationEvidence {
-            AuthenticationEvidence(
-                dkim: ["home.example", "gmail.com", "app.example"].map {
-                    DKIMFinding(
-                        result: .pass, domain: $0, selector: "s", algorithm: "rsa-sha256", coversWholeBody: true, reason: "")
-                })
-        }
-    }
 }
 
 /// anna, with an inbox at a domain of her own and one at Gmail, whose dots do not count: the dearer of the two to look for.
@@ -75,7 +38,8 @@ struct RelayBenchFixture: Sendable {
         guard
             let engine = RelayEngine(
                 settings: RelaySettings(relayDomains: ["relay.example"], authservID: "relay.example"), keys: keys,
-                directory: BenchDirectory(account: account), authenticator: BenchAuthenticator(),
+                directory: BenchDirectory(account: account),  // Every author is proved: what is measured comes behind the proof.
+                authenticator: TestAuthenticator(evidence: .signed("home.example", "gmail.com", "app.example")),
                 replyMemory: ReplyMemory(limit: replyMemory),
                 randomness: { Array(repeating: 5, count: $0) })
         else { return nil }

@@ -90,5 +90,6 @@ extension RelaySettings {
             suspension: configuration.suspension.map { SuspensionRate(failures: $0.failures, percent: $0.percent, days: $0.days) }
         )
         rewritesLinks = configuration.forwardLinks == .rewrite
+        testAccount = ProbeIdentity.account
     }
 }

@@ -83,7 +83,7 @@ package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
     case inboxBounced = "inbox_bounced"
     /// A report that went back to the envelope sender or the user.
     case reportRelayed = "report_relayed"
-    /// A report that no one could be told of.
+    /// A report that could not be passed on.
     case reportDropped = "report_dropped"
     /// Automatic mail beyond one per correspondent and day, or unproved at a return path.
     case automaticDropped = "automatic_dropped"
@@ -150,17 +150,8 @@ package struct DirectoryFailure: Error, Sendable {
     package init(_ detail: String) { self.detail = detail }
 }
 
-/// Accounts, stored tokens and counters. May block; callable from any thread.
-package protocol RelayDirectory: Sendable {
-    /// The account of a relay address, by local part (lower case) and relay domain; nil where no such address was ever issued.
-    func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount?
-
-    /// The account with this number, its current relay address in it; nil where it was deleted.
-    func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
-
-    /// The sources, of whatever team, that this address is in. A domain and its parents are few: one look-up each at most.
-    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource]
-
+/// What is written down of accounts: addresses of tokens, counts, marks. May block; callable from any thread.
+package protocol RelayRecords: Sendable {
     /// The address stored under a token; the caller checks that it is the one that the token was made for. That of a reverse
     /// address is kept for another year.
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec?
@@ -213,10 +204,22 @@ package protocol RelayDirectory: Sendable {
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord
 
+    /// Adds one; may be written later, off the path of the mail.
+    func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
+}
+
+/// Accounts, and what is written down of them. May block; callable from any thread.
+package protocol RelayDirectory: RelayRecords {
+    /// The account of a relay address, by local part (lower case) and relay domain; nil where no such address was ever issued.
+    func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount?
+
+    /// The account with this number, its current relay address in it; nil where it was deleted.
+    func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
+
+    /// The sources, of whatever team, that this address is in. A domain and its parents are few: one look-up each at most.
+    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource]
+
     /// Takes the inbox of a verification as confirmed, where its proved author is the mailbox that was written to.
     /// - Returns: false where nothing is under way under this token, or the author is someone else.
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool
-
-    /// Adds one; may be written later, off the path of the mail.
-    func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
 }

@@ -1,108 +1,98 @@
 // Every reply that the relay gives, in one place (docs/DESIGN.md, "Replies on the wire").
 
 extension Refusal {
-    private static func permanent(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) -> Refusal {
-        .permanent(PermanentRefusal(code, enhanced, text, reason))
-    }
-
-    private static func temporary(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) -> Refusal {
-        .temporary(TemporaryRefusal(code, enhanced, text, reason))
-    }
-
     // MARK: At RCPT
 
     package static func unknownAddress(_ detail: String) -> Refusal {
-        permanent(550, "5.1.1", "No such address here", RelayReason("unknown-address", detail))
+        Refusal(550, "5.1.1", "No such address here", RelayReason("unknown-address", detail))
     }
 
     package static func badReturnPath(_ detail: String) -> Refusal {
-        permanent(550, "5.7.1", "This address takes delivery reports only", RelayReason("bad-return-path", detail))
+        Refusal(550, "5.7.1", "This address takes delivery reports only", RelayReason("bad-return-path", detail))
     }
 
     /// A reverse address for someone else at a relay domain, from mail from before such addresses were left out, or out of a
     /// text.
-    package static let anotherUsersAddress = permanent(
+    package static let anotherUsersAddress = Refusal(
         550, "5.1.1", "This address stands for another user of this relay; only the team can write to them",
         RelayReason("another-users-address", "a reverse address whose correspondent is at a relay domain"))
 
-    package static let otherScope = temporary(
+    package static let otherScope = Refusal(
         452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again",
         RelayReason("other-scope", "the transaction already carries another account or the operator's own mail"))
 
     /// What a recipient's copy was refused with when the message came before.
     static func toldBefore(_ reply: SMTPReply) -> Refusal {
         let reason = RelayReason("fan-out-told", "the copy for this recipient was refused when the message came before")
-        return reply.code / 100 == 5
-            ? .permanent(PermanentRefusal(reply.code, reply.enhanced, reply.text, reason))
-            : .temporary(TemporaryRefusal(reply.code, reply.enhanced, reply.text, reason))
+        return Refusal(reply, reason)
     }
 
-    /// The sender repeats the message, and whoever refused is distinguished at RCPT then.
-    package static let fanOutRefused = temporary(
+    /// The sender repeats the message, and the recipient that refused is distinguished at RCPT then.
+    package static let fanOutRefused = Refusal(
         451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
         RelayReason("fan-out-refused", "a recipient was refused; when the message is repeated the sender learns which"))
 
-    /// A reply to all with relay addresses of other accounts beside: told as `fanOutRefused` once the recipients were noted.
-    static let mixedAccounts = temporary(
+    /// A reply to all with relay addresses of other accounts beside: answered as `fanOutRefused` once the recipients were noted.
+    static let mixedAccounts = Refusal(
         451, "4.3.0", "Not every recipient can have this message; send it again to learn which",
         RelayReason("mixed-accounts", "a relay address of another account next to a reverse address"))
 
-    package static let forgedCopy = temporary(
+    package static let forgedCopy = Refusal(
         451, "4.7.0", "Only copies of messages are taken here",
         RelayReason(
             "forged-copy",
             "a session at the smtpd for copies (fan_out_smtpd) without Postern's login: a local user, or another key file"))
 
     package static func fanOutFailed(_ detail: String) -> Refusal {
-        temporary(
+        Refusal(
             451, "4.3.0", "Temporary trouble here with a message to several users; try again later",
             RelayReason("fan-out-failed", detail))
     }
 
-    package static let tooManyRecipients = temporary(
+    package static let tooManyRecipients = Refusal(
         452, "4.5.3", "Too many recipients; send the rest in another transaction",
         RelayReason("too-many-recipients", "more recipients of one account than the limit"))
 
-    // MARK: State of an account, told to a proved sender only
+    // MARK: State of an account, for a proved sender only
 
-    package static let forwardingOff = permanent(
+    package static let forwardingOff = Refusal(
         550, "5.2.1", "The owner of this address has switched forwarding off", RelayReason("forwarding-off"))
 
-    package static let retired = permanent(
+    package static let retired = Refusal(
         550, "5.1.6", "This address is no longer in use",
         RelayReason("address-retired", "no grants remain, or the address was retired"))
 
-    package static let inboxUnverified = temporary(
+    package static let inboxUnverified = Refusal(
         451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
         RelayReason("inbox-unverified"))
 
     /// Temporary: once the owner confirms the inbox again, the mail that waits arrives.
-    package static let inboxSuspended = temporary(
+    package static let inboxSuspended = Refusal(
         451, "4.2.1", "The mailbox behind this address refuses mail and has to be confirmed anew; try again later",
         RelayReason(
             "inbox-suspended", "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension"))
 
     package static func dailyLimit(_ limit: Int) -> Refusal {
-        temporary(
+        Refusal(
             452, "4.7.1", "More than \(limit) messages today; try again after midnight (UTC)",
             RelayReason("daily-limit", "the account has reached its limit for this direction and day"))
     }
 
     package static func storedAddressLimit(_ limit: Int) -> Refusal {
-        temporary(
+        Refusal(
             452, "4.7.1", "More than \(limit) long addresses that are new today; try again after midnight (UTC)",
             RelayReason("stored-address-limit", "the account has reached its limit of new stored addresses for this day"))
     }
 
     package static func textAddressLimit(_ limit: Int) -> Refusal {
-        temporary(
+        Refusal(
             452, "4.7.1", "More than \(limit) addresses of others in the text of today's messages; try again tomorrow",
             RelayReason(
                 "text-address-limit", "the account has reached its limit of addresses in the text of forwards for this day"))
     }
 
     package static func tooManyTextAddresses(_ limit: Int) -> Refusal {
-        permanent(
+        Refusal(
             550, "5.7.1", "More than \(limit) addresses of others in the text of one message; send a long list as an attachment",
             RelayReason("too-many-text-addresses", "more addresses in the text of one forward than an account may get in a day"))
     }
@@ -110,7 +100,7 @@ extension Refusal {
     // MARK: The sender
 
     package static func unauthorizedSender(_ sender: String, from: String) -> Refusal {
-        permanent(
+        Refusal(
             550, "5.7.1",
             "<\(printable(sender))>: unauthorized sender; the domain of From (\(printable(from))) has to be registered as an outbound source",
             RelayReason("unregistered-source", "the domain of From is not a registered source of any team"))
@@ -118,73 +108,73 @@ extension Refusal {
 
     /// One and the same text for every reply that is not let through, whatever the cause: the cause is in `reason`.
     package static func replyNotProved(_ reason: RelayReason) -> Refusal {
-        permanent(
+        Refusal(
             550, "5.7.26",
             "Write from the mailbox that this address belongs to; its mail must pass SPF or DKIM for the domain of From",
             reason)
     }
 
     package static func proofFailed(_ reason: RelayReason) -> Refusal {
-        permanent(550, "5.7.26", "Neither a valid DKIM signature nor SPF proves the domain of From", reason)
+        Refusal(550, "5.7.26", "Neither a valid DKIM signature nor SPF proves the domain of From", reason)
     }
 
     package static func noValidDKIM(_ reason: RelayReason) -> Refusal {
-        permanent(550, "5.7.20", "No valid DKIM signature of the domain of From", reason)
+        Refusal(550, "5.7.20", "No valid DKIM signature of the domain of From", reason)
     }
 
     package static func spfFailed(_ reason: RelayReason) -> Refusal {
-        permanent(550, "5.7.23", "SPF does not prove the domain of From", reason)
+        Refusal(550, "5.7.23", "SPF does not prove the domain of From", reason)
     }
 
     package static func dmarcFailed(_ reason: RelayReason) -> Refusal {
-        permanent(550, "5.7.26", "DMARC fails, and the domain of From asks that such mail be refused", reason)
+        Refusal(550, "5.7.26", "DMARC fails, and the domain of From asks that such mail be refused", reason)
     }
 
     package static func authenticationTrouble(_ detail: String) -> Refusal {
-        temporary(451, "4.4.3", "The sender cannot be checked just now; try again later", RelayReason("dns-trouble", detail))
+        Refusal(451, "4.4.3", "The sender cannot be checked just now; try again later", RelayReason("dns-trouble", detail))
     }
 
     package static func storeTrouble(_ detail: String) -> Refusal {
-        temporary(451, "4.3.0", "Temporary trouble here; try again later", RelayReason("store-trouble", detail))
+        Refusal(451, "4.3.0", "Temporary trouble here; try again later", RelayReason("store-trouble", detail))
     }
 
     package static func notConfigured(_ detail: String) -> Refusal {
-        temporary(451, "4.3.5", "This host is not set up for that yet; try again later", RelayReason("not-configured", detail))
+        Refusal(451, "4.3.5", "This host is not set up for that yet; try again later", RelayReason("not-configured", detail))
     }
 
     // MARK: The message
 
     package static func malformedHeader(_ detail: String) -> Refusal {
-        permanent(
+        Refusal(
             550, "5.6.0", "The header section cannot be read safely: \(printable(detail))",
             RelayReason("malformed-header", detail))
     }
 
     package static func tooManyAddresses(_ limit: Int) -> Refusal {
-        permanent(
+        Refusal(
             554, "5.5.3", "More than \(limit) long addresses in the header section; write to fewer people at once",
             RelayReason("too-many-addresses", "more addresses that do not fit a reverse address than a message may have"))
     }
 
     package static func fieldTooLong(_ name: String) -> Refusal {
-        permanent(
+        Refusal(
             552, "5.3.4",
             "The header field \(printable(name)) is too long once its addresses are rewritten; write to fewer people at once",
             RelayReason("field-too-long", printable(name)))
     }
 
     package static func malformedBody(_ detail: String) -> Refusal {
-        permanent(550, "5.6.0", "The body cannot be read safely: \(printable(detail))", RelayReason("malformed-body", detail))
+        Refusal(550, "5.6.0", "The body cannot be read safely: \(printable(detail))", RelayReason("malformed-body", detail))
     }
 
     package static func messageTooLarge(_ limit: Int) -> Refusal {
-        permanent(552, "5.3.4", "Larger than \(limit) octets", RelayReason("message-too-large"))
+        Refusal(552, "5.3.4", "Larger than \(limit) octets", RelayReason("message-too-large"))
     }
 
-    package static let loop = permanent(554, "5.4.6", "This message has been here before", RelayReason("loop"))
+    package static let loop = Refusal(554, "5.4.6", "This message has been here before", RelayReason("loop"))
 
     /// The mark on the message was made a moment ago, for the same entry of Postfix's queue.
-    package static let listedTwice = permanent(
+    package static let listedTwice = Refusal(
         554, "5.4.6", "This message has passed here already: Postern is named twice in this Postfix's lists of milters",
         RelayReason("listed-twice", "smtpd_milters or non_smtpd_milters names Postern twice; run postern setup postfix --apply"))
 
@@ -192,28 +182,28 @@ extension Refusal {
     ///   - part: for the user: printable, and with nothing of an inbox in it.
     ///   - detail: for the log; the same where it is nil.
     package static func unrewritable(part: String, detail: String? = nil) -> Refusal {
-        permanent(
+        Refusal(
             550, "5.7.7",
             "Your own address stands in a part that cannot be rewritten (\(printable(part))); send it as plain text, unsigned and without that part",
             RelayReason("unrewritable-part", detail ?? part))
     }
 
     /// Whether the user's address is in it is not known: that would have taken more work than a message of this size may cost.
-    static let tooMuchWork = permanent(
+    static let tooMuchWork = Refusal(
         550, "5.7.7",
         "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not compressed",
         RelayReason(
             "too-much-work",
             "compressed data, or data encoded again and again, beyond what a message of this size may take to search"))
 
-    package static let encryptedReply = permanent(
+    package static let encryptedReply = Refusal(
         550, "5.7.4",
         "This message is encrypted: it names you by your key, and cannot be checked for your address; send it unencrypted",
         RelayReason("encrypted-reply", "reply_encrypted is refuse"))
 
     /// Parameters as of `unrewritable`.
     package static func signedReply(part: String, detail: String) -> Refusal {
-        permanent(
+        Refusal(
             550, "5.7.7",
             "A signature or key names you and cannot be taken out (\(printable(part))); send the text unsigned and without keys",
             RelayReason("signed-reply", detail))
@@ -222,15 +212,15 @@ extension Refusal {
     /// The leak check found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an
     /// incident.
     package static func leakIncident(place: String) -> Refusal {
-        .permanent(PermanentRefusal(copying: unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place)))
+        Refusal(unrewritable(part: place).reply, RelayReason(RelayReason.leakIncident, place))
     }
 
     /// The sender comes again, and finds room: then the message is held from its beginning.
-    package static let forwardMemory = temporary(
+    package static let forwardMemory = Refusal(
         452, "4.3.1", "Too much mail at once; try again later",
         RelayReason("forward-memory", "there was no room to hold a forward that has to be rewritten"))
 
-    package static let replyMemory = temporary(
+    package static let replyMemory = Refusal(
         452, "4.3.1", "Too much mail at once; try again later",
         RelayReason("reply-memory", "held bodies of replies are at their limit"))
 

@@ -23,6 +23,9 @@ package struct RelaySettings: Sendable {
     package var encryptedReply: ReplyChoice
     /// When forwarding to an inbox is suspended; nil for never.
     package var suspension: SuspensionRate?
+    /// The account whose addresses are at a relay domain, where mail of all others would never be delivered: that of the
+    /// doctor's test mail. Nil for none.
+    package var testAccount: AccountNumber?
 
     package enum ReplyChoice: String, Sendable { case refuse, deliver }
 
@@ -45,6 +48,9 @@ package struct RelaySettings: Sendable {
     }
 
     package func isRelayDomain(_ domain: String) -> Bool { relayDomains.contains(domain.lowercased()) }
+
+    /// Whether mail of an account that goes to this domain would never be delivered.
+    func isDeadEnd(_ domain: String, for account: AccountNumber) -> Bool { account != testAccount && isRelayDomain(domain) }
 
     /// The operator's own mailbox for a local part (lower case) at a relay domain: nil where it is none, `.some(nil)` where no
     /// address is set.

@@ -38,50 +38,20 @@ package struct RelayReason: Sendable, Hashable {
     package static let linksLeft = "links-left"
 }
 
-/// A refusal that will not change: 5xx.
-package struct PermanentRefusal: Error, Sendable, Hashable {
+/// A refusal, as the steps of a decision throw it. Its class is that of its code: a 4xx code cannot be permanent.
+package struct Refusal: Error, Sendable, Hashable {
     package let reply: SMTPReply
     package let reason: RelayReason
 
-    package init(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) {
-        reply = SMTPReply(code: code, enhanced: enhanced, text: text)
-        self.reason = reason
+    /// Whether the sender keeps the mail and tries again (4xx); otherwise the refusal will not change (5xx).
+    package var isTemporary: Bool { reply.code / 100 == 4 }
+
+    init(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) {
+        self.init(SMTPReply(code: code, enhanced: enhanced, text: text), reason)
     }
 
-    /// The same reply for another reason.
-    package init(copying reply: SMTPReply, _ reason: RelayReason) {
+    init(_ reply: SMTPReply, _ reason: RelayReason) {
         self.reply = reply
         self.reason = reason
-    }
-}
-
-/// A refusal after which the sender keeps the mail and tries again: 4xx.
-package struct TemporaryRefusal: Error, Sendable, Hashable {
-    package let reply: SMTPReply
-    package let reason: RelayReason
-
-    package init(_ code: Int, _ enhanced: String, _ text: String, _ reason: RelayReason) {
-        reply = SMTPReply(code: code, enhanced: enhanced, text: text)
-        self.reason = reason
-    }
-}
-
-/// A refusal of either kind, as the steps of a decision throw it.
-package enum Refusal: Error, Sendable, Hashable {
-    case permanent(PermanentRefusal)
-    case temporary(TemporaryRefusal)
-
-    package var reply: SMTPReply {
-        switch self {
-        case .permanent(let refusal): refusal.reply
-        case .temporary(let refusal): refusal.reply
-        }
-    }
-
-    package var reason: RelayReason {
-        switch self {
-        case .permanent(let refusal): refusal.reason
-        case .temporary(let refusal): refusal.reason
-        }
     }
 }

@@ -2,8 +2,8 @@
 
 import Foundation
 import HTTP
-import MailTesting
 import Testing
+import TestSupport
 
 @Suite struct FramingTests {
     /// `POSTERN_GENERATED=SEED:COUNT` makes others and more of them.

@@ -1,5 +1,6 @@
 // What is settled before the policy is asked, and which signals it gets: the pure part alone.
 
+import CEL
 import Foundation
 import PosternStore
 import RiskDecisions

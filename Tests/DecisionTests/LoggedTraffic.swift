@@ -1,5 +1,6 @@
 // A decision log as a month of ordinary use would leave it: made up from a seed, decided by the policy in force.
 
+import CEL
 import PosternStore
 import RiskDecisions
 import RiskPolicy

@@ -3,9 +3,9 @@
 import Foundation
 import Identity
 import JSON
-import MailTesting
 import Support
 import Testing
+import TestSupport
 
 @Suite struct GeneratedTokenTests {
     private static let (seed, count) = Generated.settings(count: 1_500)

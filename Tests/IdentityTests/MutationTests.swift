@@ -2,8 +2,8 @@
 
 import Foundation
 import Identity
-import MailTesting
 import Testing
+import TestSupport
 
 @Suite struct MutationTests {
     private func isValid(_ octets: [UInt8], _ keys: JWKSet) -> Bool {

@@ -3,9 +3,9 @@
 import Foundation
 import Identity
 import JSON
-import MailTesting
 import Support
 import Testing
+import TestSupport
 
 @Suite struct StrictJSONTests {
     private func parse(_ text: String) -> JSONValue? { try? StrictJSON.parse(Array(text.utf8), limit: 65_536) }

@@ -1,6 +1,7 @@
 // The forgiving reading of address fields, candidates in damaged ones, and writing.
 import InternetMessage
 import Testing
+import TestSupport
 
 struct AddressListTests {
     /// name|address pairs, groups as `name:[…]`.
@@ -117,7 +118,7 @@ struct AddressListTests {
     }
 
     @Test func writtenMailboxesAreReadBack() {
-        var random = SeededGenerator(state: 11)
+        var random = SeededGenerator(seed: 11)
         let alphabet = Array("abc .,;:<>@\"\\()[]=?_äß漢字😀é'-")
         for _ in 0..<1500 {
             let count = Int.random(in: 1...60, using: &random)

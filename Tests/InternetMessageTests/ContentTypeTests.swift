@@ -1,6 +1,7 @@
 // Content-Type, Content-Disposition and parameters.
 import InternetMessage
 import Testing
+import TestSupport
 
 struct ContentTypeTests {
     @Test(
@@ -56,7 +57,7 @@ struct ContentTypeTests {
     }
 
     @Test func writtenParametersAreReadBack() {
-        var random = SeededGenerator(state: 13)
+        var random = SeededGenerator(seed: 13)
         let alphabet = Array("ab c;=\"\\()*'%é漢😀?/_")
         for _ in 0..<1500 {
             let value = String(

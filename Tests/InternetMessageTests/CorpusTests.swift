@@ -1,6 +1,7 @@
 // Every public message, whole, cut and damaged, goes through every reader; and inputs made to be slow.
 import InternetMessage
 import Testing
+import TestSupport
 
 /// Runs all readers over a message and checks what must hold for any input.
 private func exercise(_ bytes: [UInt8]) {
@@ -53,7 +54,7 @@ struct CorpusTests {
     func everyPublicMessageIsReadWholeCutAndDamaged() throws {
         let files = TestData.files(["mail", "bounces", "replies", "calendar"])
         try #require(!files.isEmpty, "the conformance folder holds no messages")
-        var random = SeededGenerator(state: 29)
+        var random = SeededGenerator(seed: 29)
         var count = 0
         for file in files {
             let bytes = try TestData.bytes(file)
@@ -82,7 +83,7 @@ struct CorpusTests {
     }
 
     @Test func randomAddressFieldsHoldTheInvariants() {
-        var random = SeededGenerator(state: 31)
+        var random = SeededGenerator(seed: 31)
         let pieces =
             [
                 "a", "b.c", "@", "@", "<", ">", ",", ";", ":", "(", ")", "\"", "\\", "[", "]", ".", " ", "\r\n ", "\n", "\r",

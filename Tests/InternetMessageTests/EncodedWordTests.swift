@@ -1,6 +1,7 @@
 // Encoded words and charsets.
 import InternetMessage
 import Testing
+import TestSupport
 
 struct EncodedWordTests {
     @Test(arguments: [
@@ -22,7 +23,7 @@ struct EncodedWordTests {
     }
 
     @Test func everyWrittenWordIsShortWholeAndReadBack() {
-        var random = SeededGenerator(state: 3)
+        var random = SeededGenerator(seed: 3)
         let alphabet = Array("ab _=?.,é漢字😀🇩🇪👩‍👩‍👧‍👦e\u{301}")
         for _ in 0..<1000 {
             let text = String(

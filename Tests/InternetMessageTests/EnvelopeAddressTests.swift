@@ -1,6 +1,7 @@
 // Addresses of the envelope, their wire form, and the public is_email cases.
 import InternetMessage
 import Testing
+import TestSupport
 
 struct EnvelopeAddressTests {
     @Test(arguments: [
@@ -46,7 +47,7 @@ struct EnvelopeAddressTests {
     }
 
     @Test func theWireFormIsReadBack() {
-        var random = SeededGenerator(state: 7)
+        var random = SeededGenerator(seed: 7)
         let alphabet = Array("ab.@\"\\ ()<>,;:[]é=?\t")
         for _ in 0..<2000 {
             let local = String(

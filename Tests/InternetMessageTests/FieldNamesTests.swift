@@ -1,6 +1,7 @@
 // What looks at many octets at once, or at names by number, says the same as the plain way does.
 import InternetMessage
 import Testing
+import TestSupport
 
 struct FieldNamesTests {
     @Test func sets() {
@@ -20,7 +21,7 @@ struct FieldNamesTests {
     /// Against the plain way: strings in a dictionary. Names that are alike in all but one octet, and more of them than fit one
     /// table.
     @Test func indexFindsWhatADictionaryFinds() {
-        var generator = SeededGenerator(state: 11)
+        var generator = SeededGenerator(seed: 11)
         let letters = Array("aAbB-_@`".utf8)
         for round in 0..<60 {
             let fields = (0..<(round * 7)).map { _ in
@@ -81,7 +82,7 @@ struct FieldNamesTests {
     }
 
     @Test func controlsAreFoundWhereverTheyStand() {
-        var generator = SeededGenerator(state: 12)
+        var generator = SeededGenerator(seed: 12)
         let octets: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x20, 0x20, 0x09, 0, 0x1F, 0x7F, 0x61, 0x80, 0xFF]
         for round in 0..<4000 {
             var bytes = [UInt8](repeating: 0x61, count: round % 70)

@@ -1,6 +1,7 @@
 // Splitting messages, header fields, and folding.
 import InternetMessage
 import Testing
+import TestSupport
 
 struct MessageTests {
     @Test func aMessageIsSplitAtItsFirstEmptyLine() {
@@ -57,7 +58,7 @@ struct MessageTests {
     }
 
     @Test func foldsKeepLinesShortAndTheTextWhole() {
-        var random = SeededGenerator(state: 5)
+        var random = SeededGenerator(seed: 5)
         for _ in 0..<500 {
             let words = (0..<Int.random(in: 0...40, using: &random)).map { _ in
                 let word = String(repeating: "w", count: Int.random(in: 0...30, using: &random))

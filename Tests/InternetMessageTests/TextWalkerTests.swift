@@ -2,6 +2,7 @@
 import InternetMessage
 import Support
 import Testing
+import TestSupport
 
 struct TextWalkerTests {
     /// The text of one part put together from its stretches.
@@ -84,12 +85,12 @@ struct TextWalkerTests {
     func anyChunkingGivesTheTextsOfTheTree() throws {
         let files = TestData.files(["mail", "bounces", "replies", "calendar"])
         try #require(!files.isEmpty, "the conformance folder holds no messages")
-        var random = SeededGenerator(state: 41)
+        var random = SeededGenerator(seed: 41)
         for file in files { compare(try TestData.bytes(file), "\(file)", random: &random) }
     }
 
     @Test func damagedTreesReadAlike() {
-        var random = SeededGenerator(state: 43)
+        var random = SeededGenerator(seed: 43)
         let pieces = [
             "--a", "--a--", "--b", "--b--", "--", "-", "a", "\r\n", "\r\n", "\r\n\r\n", "\n", "\r", " ", "x", "=", "=4", "=\r\n",
             "YWI=", "\0", "é",
@@ -108,7 +109,7 @@ struct TextWalkerTests {
 
     @Test(arguments: ["base64", "quoted-printable", "8bit", "x-unknown"])
     func longTextsComeInStretchesThatOverlap(_ encoding: String) throws {
-        var random = SeededGenerator(state: 47)
+        var random = SeededGenerator(seed: 47)
         for lineLength in [76, 0] {
             let text = (0..<300_000).map { _ in "abcdefgh =\r\n.é".utf8.randomElement(using: &random) ?? 0 }
             var body = TransferEncoding.parse(encoding).encode(text) ?? text

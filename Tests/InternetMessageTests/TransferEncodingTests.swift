@@ -2,6 +2,7 @@
 import InternetMessage
 import Support
 import Testing
+import TestSupport
 
 struct TransferEncodingTests {
     @Test(
@@ -51,7 +52,7 @@ struct TransferEncodingTests {
     }
 
     @Test func encodedTextIsCanonicalAndReadBack() {
-        var random = SeededGenerator(state: 17)
+        var random = SeededGenerator(seed: 17)
         for _ in 0..<600 {
             // A bare LF becomes CRLF in quoted-printable, which is for text.
             let bytes = Message.canonicalLineBreaks(randomOctets(&random))
@@ -72,7 +73,7 @@ struct TransferEncodingTests {
 
     /// For random damaged input: decoding the raw range of a decoded range gives that range's octets.
     @Test func theMapLeadsBackToTheRawOctets() {
-        var random = SeededGenerator(state: 19)
+        var random = SeededGenerator(seed: 19)
         let alphabet = "YWJjZ012==\r\n !%a".octets
         for _ in 0..<1500 {
             let text = (0..<Int.random(in: 0...80, using: &random)).map { _ in alphabet.randomElement(using: &random) ?? 0 }
@@ -110,7 +111,7 @@ struct TransferEncodingTests {
     }
 
     @Test func replacementsAreReadBackInEveryEncoding() {
-        var random = SeededGenerator(state: 23)
+        var random = SeededGenerator(seed: 23)
         for _ in 0..<800 {
             let bytes = Message.canonicalLineBreaks(randomOctets(&random))
             guard bytes.count > 4 else { continue }

@@ -2,9 +2,9 @@
 
 import InternetMessage
 import MailCrypto
-import MailTesting
 import Support
 import Testing
+import TestSupport
 
 @testable import MailAuth
 

@@ -1,6 +1,7 @@
 // Messages made from a number: each kind of mail that signing has to survive.
 
 import InternetMessage
+import TestSupport
 
 package enum GeneratedMail {
     /// What is hard about a message.

@@ -49,39 +49,39 @@ private final class Carrier: CopyCarrier {
     private static let carla = RelayMilterFixture.account(3, "carlarelay2", inbox: "carla@inbox.example")
     private static let all = ["<annarelay2@relay.example>", "<bobrelay22@relay.example>", "<carlarelay2@relay.example>"]
 
-    private static func send(_ scene: RelayMilterFixture, to recipients: [String] = all) -> MessageOutcome {
+    private static func send(_ fixture: RelayMilterFixture, to recipients: [String] = all) -> MessageOutcome {
         let connection = MilterTransaction().connect(daemonName: "smtp").helo("client.test")
-        return scene.play(recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }.teamMessage().endOfMessage())
+        return fixture.play(recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }.teamMessage().endOfMessage())
             .message
     }
 
-    private static func scene(_ carrier: Carrier) -> RelayMilterFixture { RelayMilterFixture(carrier: carrier, more: [carla]) }
+    private static func fixture(_ carrier: Carrier) -> RelayMilterFixture { RelayMilterFixture(carrier: carrier, more: [carla]) }
 
     /// On a full disk all copies went out, each time the sender repeated the message.
     @Test func noCopyIsMadeWhereNothingCanBeNoted() {
         let carrier = Carrier()
-        let scene = Self.scene(carrier)
-        scene.directory.runFull(after: 0)
+        let fixture = Self.fixture(carrier)
+        fixture.directory.runFull(after: 0)
         for _ in 0..<2 {
-            let message = Self.send(scene)
+            let message = Self.send(fixture)
             #expect(message.final.status == "451 4.3.0" && message.final.parts?.text.hasPrefix("Temporary trouble") == true)
         }
         #expect(carrier.paths.isEmpty)
-        scene.directory.runFull(after: .max)
-        #expect(Self.send(scene).delivered != nil && carrier.paths == [[Self.all[1]], [Self.all[2]]])
+        fixture.directory.runFull(after: .max)
+        #expect(Self.send(fixture).delivered != nil && carrier.paths == [[Self.all[1]], [Self.all[2]]])
     }
 
     @Test func aCopyThatCannotBeNotedIsTheLastOne() {
         let carrier = Carrier()
-        let scene = Self.scene(carrier)
+        let fixture = Self.fixture(carrier)
         // What is about to be handed over is noted, and nothing after it.
-        scene.directory.runFull(after: 1)
-        #expect(Self.send(scene).final.status == "451 4.3.0" && carrier.paths == [[Self.all[1]]])
+        fixture.directory.runFull(after: 1)
+        #expect(Self.send(fixture).final.status == "451 4.3.0" && carrier.paths == [[Self.all[1]]])
         // The disk stays full: nothing further is made.
-        #expect(Self.send(scene).final.status == "451 4.3.0" && carrier.paths.count == 1)
+        #expect(Self.send(fixture).final.status == "451 4.3.0" && carrier.paths.count == 1)
         // There is room again: who has the copy does not get it twice.
-        scene.directory.runFull(after: .max)
-        #expect(Self.send(scene).delivered != nil && carrier.paths == [[Self.all[1]], [Self.all[2]]])
+        fixture.directory.runFull(after: .max)
+        #expect(Self.send(fixture).delivered != nil && carrier.paths == [[Self.all[1]], [Self.all[2]]])
     }
 
     /// What keeps a copy back, and has nothing to do with its recipient, was answered as if it had.
@@ -89,22 +89,22 @@ private final class Carrier: CopyCarrier {
         let carrier = Carrier { _ in
             .refused(SMTPReply(code: 451, enhanced: "4.3.0", text: "Temporary trouble here; try again later"))
         }
-        let scene = Self.scene(carrier)
-        let first = Self.send(scene)
+        let fixture = Self.fixture(carrier)
+        let first = Self.send(fixture)
         #expect(first.final.status == "451 4.3.0" && first.final.parts?.text.hasPrefix("Temporary trouble") == true)
         // Nor do the recipients come apart for it.
-        let second = Self.send(scene)
+        let second = Self.send(fixture)
         #expect(Self.all.allSatisfy { second.reply(to: $0) == .continue })
     }
 
     /// Anyone on the machine could connect to the smtpd for copies, say which client it was, and have SPF judged for that.
     @Test func onlyOurOwnCopiesAreTaken() throws {
         let carrier = Carrier()
-        let scene = Self.scene(carrier)
-        #expect(Self.send(scene).delivered != nil)
+        let fixture = Self.fixture(carrier)
+        #expect(Self.send(fixture).delivered != nil)
         let client = try #require(carrier.clients.first)
         let given = try #require(carrier.logins.first)
-        let handler = scene.handler
+        let handler = fixture.handler
         func copy(_ login: String?, address: String = "192.0.2.1") -> MilterReply? {
             let connection = MilterTransaction().connect(
                 peer: .ipv4(address, port: 25_001), daemonName: RelayMilterSession.fanOutName
@@ -120,25 +120,25 @@ private final class Carrier: CopyCarrier {
             #expect(copy(login)?.status == "451 4.7.0", "\(login ?? "none")")
         }
         #expect(copy(given, address: "203.0.113.9")?.status == "451 4.7.0", "it is good for its client alone")
-        let late = scene.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 601)
+        let late = fixture.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 601)
         #expect(
             copy(late)?.status == "451 4.7.0"
-                && copy(scene.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 600)) == .continue)
+                && copy(fixture.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 600)) == .continue)
         // Postfix logs it: anyone who reads it there was good for two hours.
         #expect(copy(given) == .continue)
         #expect(copy(given)?.status == "451 4.7.0", "it is good for one session")
-        #expect(scene.log.all.contains { $0.hasPrefix("error 451 4.7.0") && $0.contains("reason=forged-copy") })
-        #expect(!scene.log.all.contains { $0.contains(given) })
+        #expect(fixture.log.lines.contains { $0.hasPrefix("error 451 4.7.0") && $0.contains("reason=forged-copy") })
+        #expect(!fixture.log.lines.contains { $0.contains(given) })
     }
 
     @Test func aSessionMayHandOverSeveralCopiesByOneLogin() throws {
-        let scene = Self.scene(Carrier())
-        let login = scene.engine.copyLogin(for: "192.0.2.1", now: RelayMilterFixture.now)
+        let fixture = Self.fixture(Carrier())
+        let login = fixture.engine.copyLogin(for: "192.0.2.1", now: RelayMilterFixture.now)
         let session = MilterTransaction().connect(
             peer: .ipv4("192.0.2.1", port: 25_001), daemonName: RelayMilterSession.fanOutName
         ).helo("client.test")
         let macros = ["{auth_authen}": login]
-        let outcome = scene.play(
+        let outcome = fixture.play(
             session.mail("<b@app.example>").rcpt(Self.all[0], macros: macros).teamMessage().endOfMessage()
                 .mail("<b@app.example>").rcpt(Self.all[1], macros: macros).teamMessage().endOfMessage())
         #expect(outcome.messages.count == 2 && outcome.messages.allSatisfy { $0.delivered != nil }, "\(outcome.messages)")
@@ -159,8 +159,8 @@ private final class Carrier: CopyCarrier {
 
     /// The answer was that of any loop, and no one could tell what looped.
     @Test func aMessageThatPassesTwiceWithinOneCleanupNamesTheCause() throws {
-        let scene = RelayMilterFixture()
-        let handler = scene.handler
+        let fixture = RelayMilterFixture()
+        let handler = fixture.handler
         func pass(_ bytes: [UInt8], queueID: String) -> MessageOutcome {
             MilterTransaction().connect(daemonName: "smtp").helo("client.test").mail("<b@app.example>").rcpt(Self.all[0]).message(
                 bytes
@@ -173,7 +173,9 @@ private final class Carrier: CopyCarrier {
         let passed = try #require(first.delivered).message
         let second = pass(passed, queueID: "4Zq1")
         #expect(second.final.status == "554 5.4.6" && second.final.parts?.text.contains("named twice") == true)
-        #expect(scene.log.all.last?.contains("setup postfix --apply") == true && scene.log.all.last?.hasPrefix("error") == true)
+        #expect(
+            fixture.log.lines.last?.contains("setup postfix --apply") == true
+                && fixture.log.lines.last?.hasPrefix("error") == true)
         // Another entry of the queue came round by another way.
         let loop = pass(passed, queueID: "4Zq2")
         #expect(loop.final.status == "554 5.4.6" && loop.final.parts?.text.contains("has been here before") == true)

@@ -1,6 +1,7 @@
 // RelayMilter, event by event: what is answered when, what is asked of the MTA, and what is left for the next message.
 
 import InternetMessage
+import MailTesting
 import Milter
 import MilterTesting
 import Testing
@@ -25,14 +26,14 @@ private struct BlindRewriter: BodyRewriting {
     // MARK: Answers
 
     @Test func recipientsAreAnsweredAtRcpt() {
-        let scene = RelayMilterFixture()
+        let fixture = RelayMilterFixture()
         let recipients = [
             "<annarelay2@relay.example>", "<AnnaRelay2@Relay.Example>", "<bobrelay22@relay.example>", "<nobody@relay.example>",
             "<aaaaaaaaaa@relay.example>", "<someone@elsewhere.example>", "<postmaster@relay.example>", "<@relay.example>",
             "<a@b@relay.example>",
         ]
         let transaction = recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }
-        let message = scene.play(transaction.teamMessage().endOfMessage()).message
+        let message = fixture.play(transaction.teamMessage().endOfMessage()).message
         #expect(
             statuses(message, recipients) == [
                 "continue", "continue", "452 4.5.3", "550 5.1.1", "550 5.1.1", "452 4.5.3", "451 4.3.5", "550 5.1.1", "550 5.1.1",
@@ -44,18 +45,18 @@ private struct BlindRewriter: BodyRewriting {
     /// It was told at RCPT whether a reverse address is of the relay address's account.
     @Test func reverseAddressesOfWhateverAccountAreTakenBesideARelayAddress() {
         for account in [RelayMilterFixture.anna, RelayMilterFixture.bob] {
-            let scene = RelayMilterFixture()
-            let recipients = ["<annarelay2@relay.example>", scene.reverse(account, "billing@app.example")]
+            let fixture = RelayMilterFixture()
+            let recipients = ["<annarelay2@relay.example>", fixture.reverse(account, "billing@app.example")]
             let transaction = recipients.reduce(connection.mail("<b@app.example>")) { $0.rcpt($1) }
-            let message = scene.play(transaction.teamMessage().endOfMessage()).message
+            let message = fixture.play(transaction.teamMessage().endOfMessage()).message
             #expect(statuses(message, recipients) == ["continue", "continue"])
             #expect(message.delivered == nil)
         }
     }
 
     @Test func everyRefusalCarriesTheReferenceThatTheLogHas() throws {
-        let scene = RelayMilterFixture()
-        let outcome = scene.play(
+        let fixture = RelayMilterFixture()
+        let outcome = fixture.play(
             connection.mail("<b@app.example>").rcpt("<nobody@relay.example>").rcpt("<annarelay2@relay.example>").rcpt(
                 "<bobrelay22@relay.example>"
             )
@@ -65,30 +66,30 @@ private struct BlindRewriter: BodyRewriting {
         #expect(replies.map(\.status) == ["550 5.1.1", "452 4.5.3", "550 5.7.1", "550 5.1.1"])
         let references = try replies.map { try #require($0.parts).reference }
         #expect(references.allSatisfy { $0.count == 8 } && Set(references[..<3]).count == 1 && references[3] != references[0])
-        for reference in references { #expect(scene.log.all.contains { $0.contains("ref=\(reference)") }) }
-        #expect(scene.log.all.count == 4)
+        for reference in references { #expect(fixture.log.lines.contains { $0.contains("ref=\(reference)") }) }
+        #expect(fixture.log.lines.count == 4)
     }
 
     /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in
     /// it.
     @Test func anIncidentOfTheLeakCheckIsLoggedAsAnError() {
-        let scene = RelayMilterFixture()
-        let engine = scene.engine.rewriting { _, _, _ in BlindRewriter() }
-        scene.exchange(for: engine)
-        let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
-        let message = scene.play(
+        let fixture = RelayMilterFixture()
+        let engine = fixture.engine.rewriting { _, _, _ in BlindRewriter() }
+        fixture.exchange(for: engine)
+        let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
+        let message = fixture.play(
             connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage(body: "Write to ANNA@inbox.example\r\n")
                 .endOfMessage()
         ).message
         #expect(message.final.status == "550 5.7.7" && message.modifications.isEmpty)
-        #expect(scene.log.all.contains { $0.hasPrefix("error 550 5.7.7") && $0.contains("reason=leak-incident") })
+        #expect(fixture.log.lines.contains { $0.hasPrefix("error 550 5.7.7") && $0.contains("reason=leak-incident") })
     }
 
     /// A link that stayed was a line in the log alone.
     @Test func aForwardWithALinkPastTheRelayIsCounted() {
-        let scene = RelayMilterFixture()
+        let fixture = RelayMilterFixture()
         func forward(_ text: String) -> MessageOutcome {
-            scene.play(
+            fixture.play(
                 connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(body: text + "\r\n")
                     .endOfMessage()
             ).message
@@ -96,24 +97,24 @@ private struct BlindRewriter: BodyRewriting {
         // Its line would become longer than a line may be.
         let long = String(repeating: "y", count: 950) + " mailto:eva@app.example"
         #expect(forward("mailto:eva@app.example").delivered?.recipients == ["<anna@inbox.example>"])
-        #expect(scene.metrics.linksLeft.count == 0)
+        #expect(fixture.metrics.linksLeft.count == 0)
         #expect(forward(long).delivered?.recipients == ["<anna@inbox.example>"])
-        #expect(scene.metrics.linksLeft.count == 1)
-        #expect(scene.metrics.registry.text().contains("\npostern_links_left_total 1\n"))
+        #expect(fixture.metrics.linksLeft.count == 1)
+        #expect(fixture.metrics.registry.text().contains("\npostern_links_left_total 1\n"))
     }
 
     @Test func storeTroubleIsTemporary() {
-        let scene = RelayMilterFixture()
-        scene.directory.goDown()
-        let message = scene.play(connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")).message
+        let fixture = RelayMilterFixture()
+        fixture.directory.goDown()
+        let message = fixture.play(connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")).message
         #expect(statuses(message, ["<annarelay2@relay.example>"]) == ["451 4.3.0"])
     }
 
     /// The end of the header section is not answered either: that would cost every message a round trip.
     @Test func whatAHeaderSectionMeetsWithIsAnsweredAtTheEndOfTheMessage() {
-        let scene = RelayMilterFixture()
+        let fixture = RelayMilterFixture()
         for field in ["X-Nul: a\0b\r\n", "From: second@app.example\r\n"] {
-            let message = scene.play(
+            let message = fixture.play(
                 connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage(field).endOfMessage()
             ).message
             #expect(message.answers.last?.stage == "end of message" && message.final.status.hasPrefix("550 5."))
@@ -164,8 +165,8 @@ private struct BlindRewriter: BodyRewriting {
     // MARK: Modifications
 
     @Test func aForwardIsRewrittenWithItsFoldsAsCRLF() throws {
-        let scene = RelayMilterFixture()
-        let message = scene.play(
+        let fixture = RelayMilterFixture()
+        let message = fixture.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")
                 .teamMessage(
                     "Cc: Eve\r\n\t<eve@app.example>,\r\n bob@app.example\r\nSubject: a\r\n b\r\nDKIM-Signature: v=1;\r\n\tb=x\r\n"
@@ -174,8 +175,8 @@ private struct BlindRewriter: BodyRewriting {
         let delivered = try #require(message.delivered)
         #expect(delivered.recipients == ["<anna@inbox.example>"])
         #expect(delivered.mailFrom.hasSuffix("@relay.example>"))
-        let eve = scene.reverse(RelayMilterFixture.anna, "eve@app.example")
-        let bob = scene.reverse(RelayMilterFixture.anna, "bob@app.example")
+        let eve = fixture.reverse(RelayMilterFixture.anna, "eve@app.example")
+        let bob = fixture.reverse(RelayMilterFixture.anna, "bob@app.example")
         #expect(delivered.values("Cc") == ["Eve\r\n\t\(eve),\r\n \"bob at app.example\" \(bob)"])
         #expect(delivered.values("Subject") == ["a\r\n b"])
         #expect(delivered.values("DKIM-Signature").isEmpty)
@@ -191,9 +192,9 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func aReplyLosesWhatIsTheUsers() throws {
-        let scene = RelayMilterFixture()
-        let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
-        let message = scene.play(
+        let fixture = RelayMilterFixture()
+        let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
+        let message = fixture.play(
             connection.mail("<anna@inbox.example>").rcpt(reverse)
                 .annasMessage(
                     "To: \(reverse)\r\nReceived: from home.example\r\n\tby mx.inbox.example\r\nReceived: from x\r\nX-Mailer: y\r\n",
@@ -210,14 +211,14 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func mailElsewhereIsLetGoAtTheEndOfItsHeader() {
-        let scene = RelayMilterFixture()
-        let message = scene.play(
+        let fixture = RelayMilterFixture()
+        let message = fixture.play(
             connection.mail("<a@b.example>").rcpt("<c@elsewhere.example>").message(
                 Array("From: a@b.example\r\nX: a\0b\r\n\r\nx\r\n".utf8)
             ).endOfMessage()
         ).message
         #expect(message.final == .accept && message.modifications.isEmpty && message.delivered == message.original)
-        #expect(scene.log.all.isEmpty)
+        #expect(fixture.log.lines.isEmpty)
     }
 
     /// Found by the fuzz target `milter`: mail for elsewhere is let go at the end of its header section, and what came behind
@@ -233,9 +234,9 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func aNoteThatProvesNothingIsDropped() {
-        let scene = RelayMilterFixture()
-        let message = scene.play(
-            connection.mail("<>").rcpt("<\(scene.returnPath(RelayMilterFixture.anna))>")
+        let fixture = RelayMilterFixture()
+        let message = fixture.play(
+            connection.mail("<>").rcpt("<\(fixture.returnPath(RelayMilterFixture.anna))>")
                 .message(Array("From: anna@inbox.example\r\nAuto-Submitted: auto-replied\r\n\r\nAway\r\n".utf8)).endOfMessage()
         ).message
         #expect(message.final == .discard && message.modifications.isEmpty && message.delivered == nil)
@@ -243,16 +244,18 @@ private struct BlindRewriter: BodyRewriting {
 
     /// Postfix's own bounces come without brackets, and cannot be refused permanently: they would be lost, or leak.
     @Test func onTheInternalListenerNothingIsRefusedForGood() throws {
-        let scene = RelayMilterFixture()
+        let fixture = RelayMilterFixture()
         let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal")
         let refused = ["nobody@relay.example", "bobrelay22@relay.example"]
         let transaction = refused.reduce(inside.mail("").rcpt("annarelay2@relay.example")) { $0.rcpt($1) }
-        let message = scene.play(transaction.message(Array("From: MAILER-DAEMON@relay.example\r\n\r\nx\r\n".utf8)).endOfMessage())
-            .message
+        let message = fixture.play(
+            transaction.message(Array("From: MAILER-DAEMON@relay.example\r\n\r\nx\r\n".utf8)).endOfMessage()
+        )
+        .message
         #expect(statuses(message, refused) == ["451 4.3.0", "452 4.5.3"])
         #expect(message.final.status == "451 4.3.0")
         // The same from outside is refused.
-        let outside = scene.play(connection.mail("<>").rcpt("<nobody@relay.example>")).message
+        let outside = fixture.play(connection.mail("<>").rcpt("<nobody@relay.example>")).message
         #expect(statuses(outside, ["<nobody@relay.example>"]) == ["550 5.1.1"])
 
         let report = """
@@ -274,8 +277,8 @@ private struct BlindRewriter: BodyRewriting {
             --b--\r
 
             """
-        let bounced = scene.play(
-            inside.mail("").rcpt(scene.returnPath(RelayMilterFixture.anna)).message(Array(report.utf8)).endOfMessage()
+        let bounced = fixture.play(
+            inside.mail("").rcpt(fixture.returnPath(RelayMilterFixture.anna)).message(Array(report.utf8)).endOfMessage()
         ).message
         let delivered = try #require(bounced.delivered)
         #expect(delivered.mailFrom == "<>" && delivered.recipients == ["<bounce@app.example>"])
@@ -285,9 +288,9 @@ private struct BlindRewriter: BodyRewriting {
     // MARK: One message after another
 
     @Test func severalMessagesOnOneConnectionHaveNothingInCommon() throws {
-        let scene = RelayMilterFixture()
-        let reverse = scene.reverse(RelayMilterFixture.bob, "billing@app.example")
-        let outcome = scene.play(
+        let fixture = RelayMilterFixture()
+        let reverse = fixture.reverse(RelayMilterFixture.bob, "billing@app.example")
+        let outcome = fixture.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").teamMessage("X-Postern-Forged: 1\r\n")
                 .endOfMessage()
                 .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").teamMessage().endOfMessage()
@@ -304,12 +307,12 @@ private struct BlindRewriter: BodyRewriting {
                 ["<anna@inbox.example>"], ["<bob@inbox.example>"], [], ["<c@elsewhere.example>"], ["<billing@app.example>"],
             ])
         #expect(outcome.messages[2].final.status == "550 5.7.1" && outcome.messages[3].modifications.isEmpty)
-        #expect(scene.engineRequests == 5)
+        #expect(fixture.engineRequests == 5)
     }
 
     @Test func anAbandonedMessageLeavesNothingBehind() {
-        let scene = RelayMilterFixture()
-        let outcome = scene.play(
+        let fixture = RelayMilterFixture()
+        let outcome = fixture.play(
             connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>").reset()
                 .mail("<b@app.example>").rcpt("<bobrelay22@relay.example>").header("X-Test-Proved", "app.example").reset()
                 .mail("<c@elsewhere.example>").rcpt("<c@elsewhere.example>").message(
@@ -322,23 +325,23 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func heldBodiesAreLetGoWithTheirMessage() {
-        let scene = RelayMilterFixture()
-        let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
+        let fixture = RelayMilterFixture()
+        let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
         let begun = connection.mail("<anna@inbox.example>").rcpt(reverse).annasMessage()
-        _ = scene.play(begun.reset())
-        _ = scene.play(begun)
-        #expect(scene.engine.replyMemory.inUse == 0)
+        _ = fixture.play(begun.reset())
+        _ = fixture.play(begun)
+        #expect(fixture.engine.replyMemory.inUse == 0)
     }
 
     @Test func anotherEngineTakesOverWithTheNextMessage() {
-        let scene = RelayMilterFixture()
-        let session = scene.handler.makeSession(
+        let fixture = RelayMilterFixture()
+        let session = fixture.handler.makeSession(
             connection: MilterConnection(hostName: "client.test", peer: .ipv4("192.0.2.1", port: 1)))
         let macros = NoMacros()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
         // Meanwhile the account is gone from the configuration that is loaded again.
-        scene.exchange(for: RelayMilterFixture.engine(SmallDirectory([RelayMilterFixture.bob])))
+        fixture.exchange(for: RelayMilterFixture.engine(MemoryDirectory([RelayMilterFixture.bob])))
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
         session.abort()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
@@ -365,12 +368,12 @@ private struct BlindRewriter: BodyRewriting {
     }
 
     @Test func anUnreadableSenderIsNeverReportedTo() throws {
-        let scene = RelayMilterFixture()
+        let fixture = RelayMilterFixture()
         for sender in ["<b\0@app.example>", "<b@app.example\0.evil.example>", "<\"b@app.example>"] {
-            let message = scene.play(connection.mail(sender).rcpt("<annarelay2@relay.example>").teamMessage().endOfMessage())
+            let message = fixture.play(connection.mail(sender).rcpt("<annarelay2@relay.example>").teamMessage().endOfMessage())
                 .message
             let path = try #require(message.delivered).mailFrom
-            guard case .token(let token) = scene.engine.tokens.read(String(path.dropFirst().prefix { $0 != "@" })) else {
+            guard case .token(let token) = fixture.engine.tokens.read(String(path.dropFirst().prefix { $0 != "@" })) else {
                 Issue.record("\(path) is no return path")
                 continue
             }
@@ -380,8 +383,8 @@ private struct BlindRewriter: BodyRewriting {
 
     /// A name, file or address that the user wrote is in reasons and replies nowhere, as `play` looks for.
     @Test func noInboxIsToldOrLoggedWhereAReplyIsRefused() {
-        let scene = RelayMilterFixture()
-        let reverse = scene.reverse(RelayMilterFixture.anna, "billing@app.example")
+        let fixture = RelayMilterFixture()
+        let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
         let reply = connection.mail("<anna@inbox.example>").rcpt(reverse)
         let parts = [
             "Content-Type: application/pdf; name=\"anna@inbox.example.pdf\"\r\nMIME-Version: 1.0\r\n",
@@ -391,7 +394,7 @@ private struct BlindRewriter: BodyRewriting {
         ]
         var refused = 0
         for part in parts {
-            let message = scene.play(reply.annasMessage(part, body: "\u{1}anna@inbox.example\u{2}\r\n").endOfMessage()).message
+            let message = fixture.play(reply.annasMessage(part, body: "\u{1}anna@inbox.example\u{2}\r\n").endOfMessage()).message
             if message.final.status == "550 5.7.7" { refused += 1 }
             #expect(
                 message.delivered.map { !String(decoding: $0.message, as: UTF8.self).lowercased().contains("anna@inbox") } ?? true
@@ -401,9 +404,9 @@ private struct BlindRewriter: BodyRewriting {
         // Not proved, and proved but another's.
         for proof in ["", "X-Test-Proved: inbox.example\r\n"] {
             let stranger = "\(proof)From: bob@inbox.example\r\n\r\nx\r\n"
-            #expect(scene.play(reply.message(Array(stranger.utf8)).endOfMessage()).message.final.status == "550 5.7.26")
+            #expect(fixture.play(reply.message(Array(stranger.utf8)).endOfMessage()).message.final.status == "550 5.7.26")
         }
-        #expect(!scene.log.all.isEmpty)
+        #expect(!fixture.log.lines.isEmpty)
     }
 }
 

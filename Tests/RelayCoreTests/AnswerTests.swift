@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -11,7 +12,7 @@ import Testing
     private static let token = AnswerToken(number: 77, nonce: 0xABCDEF0123, expiryDay: day + 1)
     private static let inbox = AddrSpec(localPart: "anna", domain: "inbox.example")
 
-    private func fixture(_ evidence: AuthenticationEvidence = Fixture.signed("inbox.example")) -> Fixture {
+    private func fixture(_ evidence: AuthenticationEvidence = AuthenticationEvidence.signed("inbox.example")) -> Fixture {
         let fixture = Fixture(evidence: evidence)
         fixture.directory.begin(Self.token, inbox: Self.inbox)
         return fixture
@@ -60,10 +61,10 @@ import Testing
     @Test func noneButTheInboxConfirms() {
         for (evidence, text) in [
             (AuthenticationEvidence(), message()),
-            (Fixture.signed("evil.example"), message()),
-            (Fixture.signed("inbox.example"), message(from: "bob@inbox.example")),
-            (Fixture.signed("inbox.example"), message(from: "anna@inbox.example, bob@inbox.example")),
-            (Fixture.signed("inbox.example"), "Subject: x\r\n\r\n"),
+            (AuthenticationEvidence.signed("evil.example"), message()),
+            (AuthenticationEvidence.signed("inbox.example"), message(from: "bob@inbox.example")),
+            (AuthenticationEvidence.signed("inbox.example"), message(from: "anna@inbox.example, bob@inbox.example")),
+            (AuthenticationEvidence.signed("inbox.example"), "Subject: x\r\n\r\n"),
         ] {
             let fixture = fixture(evidence)
             #expect(code(fixture.play(from: "anna@inbox.example", to: [address(fixture)], message: text)) == "550 5.7.26")

@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import MailAuth
+import MailTesting
 import Support
 import Testing
 
@@ -13,7 +14,7 @@ import Testing
 
     /// A forward of the team's, as it reaches the inbox.
     private static func forward(_ content: String) -> (forward: ModifiedMessage, fixture: Fixture) {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let text =
             "From: billing@app.example\r\nTo: annarelay2@relay.example\r\nSubject: Order\r\nMessage-ID: <1@app.example>\r\nMIME-Version: 1.0\r\n\(content)"
         let sent = fixture.play(from: "bounces@app.example", to: ["annarelay2@relay.example"], message: text)
@@ -31,7 +32,7 @@ import Testing
         let (forward, sent) = forward(content)
         let engine = RelayEngine(
             settings: sent.engine.settings, keys: Fixture.keys, directory: sent.directory,
-            authenticator: FixedEvidenceAuthenticator(evidence: Fixture.signed("inbox.example")),
+            authenticator: TestAuthenticator(evidence: AuthenticationEvidence.signed("inbox.example")),
             replyMemory: ReplyMemory(limit: 1 << 28),
             randomness: { Array(repeating: 5, count: $0) })!
         let fixture = Fixture(directory: sent.directory, engine: engine)
@@ -107,7 +108,7 @@ import Testing
 
     /// A block without its end above a quoted one: what was typed between them went without a word.
     @Test func aBlockWithoutItsEndTakesNoTextWithIt() {
-        let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse = fixture.engine.tokens.reverse(
             account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example"))
         let text =

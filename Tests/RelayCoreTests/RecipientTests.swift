@@ -2,12 +2,13 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
 
 @Suite struct RecipientTests {
-    private let fixture = Fixture(evidence: Fixture.signed("app.example"))
+    private let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
 
     private func codes(_ recipients: [String]) -> [String] {
         let answer = fixture.play(from: "news@app.example", to: recipients, message: "From: news@app.example\r\n\r\nHello\r\n")

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -105,7 +106,7 @@ import Testing
         let accounts = [
             Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@shop.example"]), Fixture.annaElsewhere,
         ]
-        let fixture = Fixture(accounts: accounts, evidence: Fixture.signed("shop.example"))
+        let fixture = Fixture(accounts: accounts, evidence: AuthenticationEvidence.signed("shop.example"))
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         let alone = fixture.play(
             from: "anna@shop.example", to: [Self.own], message: Self.message(from: "anna@shop.example", to: both))
@@ -116,7 +117,7 @@ import Testing
     }
 
     @Test func aTeamsMailToItsUserAndToAReverseAddressComesApart() {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         let message = Self.message(from: "billing@app.example", to: both)
         let first = fixture.play(from: "billing@app.example", to: both, message: message)
@@ -141,7 +142,7 @@ import Testing
 
     /// RCPT told whoever had a reverse address whose relay address belongs to it: both were taken together, or not.
     @Test func rcptTellsNobodyWhoseAddressesAreOfOneAccount() {
-        for evidence in [AuthenticationEvidence(), Fixture.signed("evil.example")] {
+        for evidence in [AuthenticationEvidence(), AuthenticationEvidence.signed("evil.example")] {
             var answers: Set<String> = []
             for account in [Fixture.anna, Fixture.bob, Fixture.annaElsewhere] {
                 let fixture = Fixture(evidence: evidence)
@@ -192,7 +193,7 @@ import Testing
 
     /// A large sender repeats a message from another address each time: it was deferred each time.
     @Test func aTeamsMailComesApartFromWhateverClientItIsRepeated() {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
         let message = Self.message(from: "billing@app.example", to: both)
         let first = fixture.play(from: "billing@app.example", to: both, message: message, client: "192.0.2.1")
@@ -220,7 +221,8 @@ import Testing
             sharedName: nil,
             sources: [], successors: [Fixture.anna])
         let fixture = Fixture(
-            accounts: [Fixture.anna, successor, Fixture.annaElsewhere, old], evidence: Fixture.signed("app.example"))
+            accounts: [Fixture.anna, successor, Fixture.annaElsewhere, old],
+            evidence: AuthenticationEvidence.signed("app.example"))
         let others = [
             "bobrelay22@relay.example", "BOBRELAY22@relay.example", Self.reverse(successor, "x@app.example", fixture),
             Self.reverse(Fixture.anna, "billing@app.example", fixture), "bobbefore2@relay.example",
@@ -241,7 +243,7 @@ import Testing
     /// They was there as reverse addresses for the relay's own domain: what was sent to them was taken, and lay in Postfix for
     /// five days.
     @Test(arguments: ["To", "Cc", "Reply-To"]) func everyAddressOfAForwardThatIsAnsweredIsAccepted(field: String) throws {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let message =
             "From: Billing <billing@app.example>\r\nSubject: x\r\n"
             + (field == "To" ? "" : "To: Anna <annarelay2@relay.example>\r\n")
@@ -257,7 +259,7 @@ import Testing
         #expect(text.contains("(you and 2 other users of this relay)") == (field != "Reply-To"))
         let user = Fixture(
             directory: fixture.directory,
-            engine: fixture.engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Self.users)))
+            engine: fixture.engine.authenticating(by: TestAuthenticator(evidence: Self.users)))
         let reply = user.play(
             from: "anna@inbox.example", to: answered, message: Self.message(from: "anna@inbox.example", to: answered))
         #expect(reply.refusals.isEmpty && Self.code(reply.decision) == "relay")
@@ -296,11 +298,11 @@ import Testing
     /// A domain may become a relay domain after someone has an inbox there, or a team a sender.
     @Test func nothingIsSentToARelayDomain() {
         let anna = Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@second.example"])
-        let fixture = Fixture(accounts: [anna], evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(accounts: [anna], evidence: AuthenticationEvidence.signed("app.example"))
         let message = "From: billing@app.example\r\nTo: annarelay2@relay.example\r\n\r\nx\r\n"
         #expect(Self.code(fixture.play(from: "b@app.example", to: [Self.own], message: message).decision) == "451 4.3.5")
 
-        var proved = Fixture.signed("app.example")
+        var proved = AuthenticationEvidence.signed("app.example")
         proved.spf = [SPFFinding(result: .pass, identity: .mailFrom, domain: "second.example", reason: "")]
         let decision = Fixture(evidence: proved).play(from: "bounces@second.example", to: [Self.own], message: message).decision
         let senders = decision.modifications.compactMap { if case .changeSender(let path) = $0 { path } else { nil } }

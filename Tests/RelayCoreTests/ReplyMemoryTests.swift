@@ -3,6 +3,7 @@
 import Concurrency
 import Foundation
 import InternetMessage
+import RelayMilter
 import Synchronization
 import Testing
 
@@ -21,6 +22,10 @@ struct ReplyMemoryTests {
             }
         }
         return body
+    }
+
+    private static func turn(_ whileWaiting: @escaping () -> Void = {}) -> MilterTurn {
+        MilterTurn(interval: .seconds(1), whileWaiting: whileWaiting)
     }
 
     /// Octets of which no block is like its neighbour.
@@ -98,7 +103,7 @@ struct ReplyMemoryTests {
             let held = try body(1_000_000, in: memory)
             let before = memory.inUse
             let pieces = try held.rewrite(
-                whileWaiting: {},
+                turn: { nil },
                 keeping: { OutgoingMessage(header: HeaderSection(), body: $0, bodyForSigning: []).octets(beside: $1) }
             ) { bytes throws(Refusal) in
                 #expect(memory.turns == (1, 0))
@@ -112,7 +117,7 @@ struct ReplyMemoryTests {
     @Test func aFailedRewritingEndsItsTurn() throws {
         let memory = ReplyMemory(limit: 1 << 28)
         let held = try body(10_000, in: memory)
-        #expect(outcome { try held.rewrite(whileWaiting: {}) { _ throws(Refusal) -> Void in throw .loop } } == "554 5.4.6")
+        #expect(outcome { try held.rewrite(turn: { nil }) { _ throws(Refusal) -> Void in throw .loop } } == "554 5.4.6")
         #expect(memory.turns == (0, 0))
     }
 
@@ -125,7 +130,7 @@ struct ReplyMemoryTests {
         for held in bodies.map(Unguarded.init) {
             over.enter()
             Thread.detachNewThread {
-                try? held.value.rewrite(whileWaiting: {}) { bytes throws(Refusal) in
+                try? held.value.rewrite(turn: { Self.turn() }) { bytes throws(Refusal) in
                     seen.withLock {
                         $0.running += 1
                         $0.most = max($0.most, $0.running)
@@ -145,9 +150,18 @@ struct ReplyMemoryTests {
         #expect(most == 1 && done == 12 && memory.turns == (0, 0))
     }
 
+    @Test func whatCannotWaitIsDeferredWhereThereIsNoRoom() throws {
+        let memory = ReplyMemory(limit: 20_000_000)
+        let (first, second) = try (body(1_000_000, in: memory), body(1_000_000, in: memory))
+        let refused = try first.rewrite(turn: { nil }) { _ throws(Refusal) in
+            outcome { try second.rewrite(turn: { nil }) { _ throws(Refusal) in } }
+        }
+        #expect(refused == "452 4.3.1" && memory.turns == (0, 0))
+    }
+
     /// A 4 kB reply waited behind a message of 19 MB.
     @Test func aSmallBodyIsRewrittenWhileALargeOneIsAndAnotherWaits() throws {
-        let memory = ReplyMemory(limit: 20_000_000, interval: 1)
+        let memory = ReplyMemory(limit: 20_000_000)
         let large = try (0..<2).map { _ in Unguarded(try body(1_000_000, in: memory)) }
         let small = try body(4_096, in: memory)
         let mayEnd = Watch(false)
@@ -156,7 +170,7 @@ struct ReplyMemoryTests {
         for held in large {
             over.enter()
             Thread.detachNewThread {
-                try? held.value.rewrite(whileWaiting: { begun.change { $0.waiting += 1 } }) { _ throws(Refusal) in
+                try? held.value.rewrite(turn: { Self.turn { begun.change { $0.waiting += 1 } } }) { _ throws(Refusal) in
                     begun.change { $0.running += 1 }
                     mayEnd.wait { $0 }
                 }
@@ -165,7 +179,7 @@ struct ReplyMemoryTests {
         }
         begun.wait { $0.running == 1 && $0.waiting > 0 }
         var waited = 0
-        #expect(try small.rewrite(whileWaiting: { waited += 1 }) { bytes throws(Refusal) in bytes.count } == 4_096)
+        #expect(try small.rewrite(turn: { Self.turn { waited += 1 } }) { bytes throws(Refusal) in bytes.count } == 4_096)
         #expect(waited == 0 && memory.turns == (1, 1))
         mayEnd.change { $0 = true }
         #expect(over.wait(timeout: .now() + 300) == .success)
@@ -181,7 +195,7 @@ struct ReplyMemoryTests {
         // One that grows is a large one.
         #expect(outcome { _ = try body(65_537, in: memory) } == "452 4.3.1")
         #expect(outcome { try Self.content(1).withUnsafeBytes { try small.append($0) } } == "452 4.3.1")
-        #expect(try small.rewrite(whileWaiting: {}) { bytes throws(Refusal) in bytes == Self.content(65_536) })
+        #expect(try small.rewrite(turn: { nil }) { bytes throws(Refusal) in bytes == Self.content(65_536) })
         others.removeAll()
         #expect(memory.inUse == ReplyMemory.session + 65_536)
         #expect(outcome { try Self.content(10).withUnsafeBytes { try small.append($0) } } == nil)
@@ -199,7 +213,7 @@ struct ReplyMemoryTests {
     }
 
     @Test func bodiesThatFitAreRewrittenSideBySideAndAnEndLetsTheFirstInLineBegin() throws {
-        let memory = ReplyMemory(limit: 14_000_000, interval: 1)
+        let memory = ReplyMemory(limit: 14_000_000)
         let bodies = try (0..<3).map { _ in try body(70_000, in: memory) }
         let started = Watch(0)
         let order = Watch<[Int]>([])
@@ -210,7 +224,7 @@ struct ReplyMemoryTests {
             let held = Unguarded(bodies[number])
             over.enter()
             Thread.detachNewThread {
-                try? held.value.rewrite(whileWaiting: { told.change { $0 += 1 } }) { _ throws(Refusal) in
+                try? held.value.rewrite(turn: { Self.turn { told.change { $0 += 1 } } }) { _ throws(Refusal) in
                     order.change { $0.append(number) }
                     started.change { $0 += 1 }
                     mayEnd.wait { $0 }

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -19,7 +20,7 @@ import Testing
         "<annarelay2@relay.example(c)>", "<annarelay2@Relay\\.example>", "<>", "",
     ])
     func otherSpellingsOfARelayDomainAreNotElsewhere(_ path: String) {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let isOdd = path.contains("\\")
         let reading = RecipientReading.read(
             isOdd ? "<annarelay2@relay.example\\>" : path, settings: fixture.engine.settings, tokens: fixture.engine.tokens)
@@ -50,17 +51,17 @@ import Testing
 
     /// A DMARC record that could not be read refused a reply permanently which it would have proved.
     @Test func anUnreadableDMARCRecordThatCouldDecideIsTemporary() {
-        var evidence = Fixture.signed("mail.inbox.example")
+        var evidence = AuthenticationEvidence.signed("mail.inbox.example")
         evidence.dmarc = DMARCFinding(result: .temperror, domain: "", policy: "", organizationalDomain: nil)
         #expect(reply(evidence) == "451 4.4.3")
-        var stranger = Fixture.signed("evil.test")
+        var stranger = AuthenticationEvidence.signed("evil.test")
         stranger.dmarc = evidence.dmarc
         #expect(reply(stranger) == "550 5.7.26")
     }
 
     /// A record at a top-level domain made everyone below it one organization.
     @Test func aTopLevelOrganizationProvesNobody() {
-        var evidence = Fixture.signed("evil.example")
+        var evidence = AuthenticationEvidence.signed("evil.example")
         evidence.dmarc = DMARCFinding(result: .none, domain: "example", policy: "none", organizationalDomain: "example")
         #expect(reply(evidence) == "550 5.7.26")
     }

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailCrypto
+import MailTesting
 import Support
 import Testing
 

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -26,7 +27,7 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
 }
 
 @Suite struct UnprovedBodyTests {
-    private static let signed = Fixture.signed("inbox.example")
+    private static let signed = AuthenticationEvidence.signed("inbox.example")
 
     private static func begin(best: AuthenticationEvidence, final: AuthenticationEvidence) throws -> (Fixture, RelayTransaction) {
         let base = Fixture(evidence: final)

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -29,7 +30,7 @@ import Testing
     }
 
     @Test func replayedMailOfAUserAtTheTeamsOwnTestAccountTellsNothing() {
-        let proved = Fixture.signed("inbox.example")
+        let proved = AuthenticationEvidence.signed("inbox.example")
         func play(_ evidence: AuthenticationEvidence, _ message: String, to recipient: ((Fixture) -> String)? = nil) -> String {
             let fixture = installation(evidence)
             return wire(
@@ -75,7 +76,7 @@ import Testing
             Fixture.account(9, "malloryre2", team: "app.example", inboxes: ["mallory@app.example"], isForwardingOn: false),
         ]
         let answers = states.map { state in
-            let fixture = installation(Fixture.signed("inbox.example"), mallory: state)
+            let fixture = installation(AuthenticationEvidence.signed("inbox.example"), mallory: state)
             return wire(fixture.play(from: "a@inbox.example", to: [reverse(state, fixture)], message: Self.annasMail))
         }
         #expect(Set(answers).count == 1 && answers[0].hasPrefix("550 5.7.26"))
@@ -90,7 +91,7 @@ import Testing
                 account: account.number, sender: Self.billing, nonce: 7, expiryDay: UInt64(Fixture.now / 86_400) + 2)
             return wire(fixture.play(from: sender, to: ["\(token.localPart)@relay.example"], message: message))
         }
-        let proved = Fixture.signed("inbox.example")
+        let proved = AuthenticationEvidence.signed("inbox.example")
         for sender in ["", "replay@app.example"] {
             #expect(play(Self.mallory, proved, note, from: sender) == "discard")
             #expect(play(Self.mallory, .init(), note, from: sender) == "discard")
@@ -136,7 +137,7 @@ import Testing
                 "550 5.1.6"
             ),
         ]
-        for evidence in [AuthenticationEvidence(), Fixture.signed("evil.example")] {
+        for evidence in [AuthenticationEvidence(), AuthenticationEvidence.signed("evil.example")] {
             let answers = states.map { account, limit, _ in
                 wire(
                     Fixture(accounts: [account], evidence: evidence, settings: settings(limit)).play(
@@ -146,15 +147,16 @@ import Testing
         }
         // Proved, each is told what it is: the five states are five.
         for (account, limit, told) in states {
-            let fixture = Fixture(accounts: [account], evidence: Fixture.signed("app.example"), settings: settings(limit))
+            let fixture = Fixture(
+                accounts: [account], evidence: AuthenticationEvidence.signed("app.example"), settings: settings(limit))
             #expect(wire(fixture.play(from: "x@app.example", to: ["annarelay2@relay.example"], message: message)).hasPrefix(told))
         }
     }
 
     @Test func eachDirectionHasADailyLimitOfItsOwn() {
         // One fixture proves both: it stands for two senders at one store.
-        var evidence = Fixture.signed("app.example")
-        evidence.dkim += Fixture.signed("inbox.example").dkim
+        var evidence = AuthenticationEvidence.signed("app.example")
+        evidence.dkim += AuthenticationEvidence.signed("inbox.example").dkim
         let fixture = Fixture(evidence: evidence, settings: settings(2))
         let forward = "From: billing@app.example\r\n\r\nx\r\n"
         func forwards(_ now: Int64) -> String {
@@ -173,7 +175,7 @@ import Testing
     }
 
     @Test func automaticMailGoesOncePerCorrespondentAndDay() {
-        let fixture = Fixture(evidence: Fixture.signed("inbox.example"), settings: settings(2))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"), settings: settings(2))
         let note = Self.annasMail.replacingOccurrence(of: "Subject:", with: "Auto-Submitted: auto-replied\r\nSubject:")
         func play(_ correspondent: String, _ now: Int64 = Fixture.now) -> RelayDecision {
             let token = fixture.engine.tokens.reverse(

@@ -4,6 +4,7 @@
 import Foundation
 import RiskPolicy
 import Testing
+import TestSupport
 import Yams
 
 @Suite(.timeLimit(.minutes(5))) struct BoundedYAMLTests {
@@ -89,8 +90,8 @@ import Yams
             "\n    ",
             "# ", "it's", "a & b", "2 *x", "int?", "!t ", "---", "é", "\\", "\t", "&-", "*- ", "x: b, 'c",
         ]
-        let (seed, count) = Generated.seed(default: 21, count: 20_000)
-        var random = SeededGenerator(state: seed)
+        let (seed, count) = Generated.settings(seed: 21, count: 20_000, variable: "POSTERN_GENERATE")
+        var random = SeededGenerator(seed: seed)
         var (taken, anchored) = (0, 0)
         for _ in 0..<count {
             var text = ""

@@ -1,5 +1,6 @@
 // One budget for a whole decision: what it counts, and what is decided where it is used up.
 
+import CEL
 import RiskPolicy
 import Testing
 

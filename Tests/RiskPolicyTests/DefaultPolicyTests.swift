@@ -3,17 +3,18 @@
 import Foundation
 import RiskPolicy
 import Testing
+import TestSupport
 
 enum DefaultPolicy {
     static func load() throws -> Policy {
-        let file = Folders.policies.appending(path: "rules/default/policy.yaml")
+        let file = Folders.package.appending(path: "policy/rules/default/policy.yaml")
         var options = PolicyLoadOptions()
         options.zones = .system
         return try PolicyLoader.load(try String(contentsOf: file, encoding: .utf8), options: options)
     }
 
     static func tests(_ policy: Policy) throws -> PolicyTestSuite {
-        let file = Folders.policies.appending(path: "rules/default/tests.yaml")
+        let file = Folders.package.appending(path: "policy/rules/default/tests.yaml")
         return try PolicyTestSuite.load(try String(contentsOf: file, encoding: .utf8), policy: policy)
     }
 }
@@ -39,7 +40,7 @@ enum DefaultPolicy {
     }
 
     @Test func anAuthorsFirstRuleBreaksNoTestOfTheDefault() throws {
-        let file = Folders.policies.appending(path: "rules/default/policy.yaml")
+        let file = Folders.package.appending(path: "policy/rules/default/policy.yaml")
         let events = "events: [sign_up, sign_in, upgrade, sensitive_action], challenge: email_code, reason: MINE"
         let text = try String(contentsOf: file, encoding: .utf8)
             .replacing("\nsignals:", with: "\nsignals:\n  context.score: int?\n  context.place: string?\n#")

@@ -3,10 +3,11 @@
 import Foundation
 import RiskPolicy
 import Testing
+import TestSupport
 
 @Suite struct InvalidPolicyTests {
     @Test func everyOneIsRefusedWithItsMessage() throws {
-        let root = Folders.policies.appending(path: "invalid")
+        let root = Folders.package.appending(path: "policy/invalid")
         let names = try FileManager.default.contentsOfDirectory(atPath: root.path).sorted()
         #expect(names.count >= 25)
         for name in names {

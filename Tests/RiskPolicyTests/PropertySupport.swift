@@ -1,6 +1,7 @@
 // For the property tests: the combining rules written out plainly, random conditions, mutations of texts.
 
 import RiskPolicy
+import TestSupport
 
 /// A decision by docs/POLICY.md, "Combining", with the interpreter and sets: slow and plain.
 struct PlainDecision {

@@ -1,9 +1,11 @@
 // Whole policies made at random, and files built to do harm: each is taken or refused, in bounded time, and what is taken decides
 // as the rules written out plainly would.
 
+import CEL
 import Foundation
 import RiskPolicy
 import Testing
+import TestSupport
 
 /// Policies with random challenges, signals, rules, modes, guarantees.
 private struct PolicyMaker {
@@ -61,7 +63,7 @@ private struct PolicyMaker {
     private var now: CELTimestamp { get throws { try #require(CELTimestamp(seconds: 1_790_000_000)) } }
 
     @Test func randomPoliciesDecideAsThePlainRulesDo() throws {
-        var maker = PolicyMaker(random: SeededGenerator(state: 11))
+        var maker = PolicyMaker(random: SeededGenerator(seed: 11))
         var taken = 0
         for round in 0..<400 {
             let text = maker.policy()
@@ -103,13 +105,13 @@ private struct PolicyMaker {
     }
 
     @Test func mutatedPoliciesAndTestsNeverCrashTheLoader() throws {
-        let root = Folders.policies.appending(path: "rules/default")
+        let root = Folders.package.appending(path: "policy/rules/default")
         let policyText = try String(contentsOf: root.appending(path: "policy.yaml"), encoding: .utf8)
         let testsText = try String(contentsOf: root.appending(path: "tests.yaml"), encoding: .utf8)
         let policy = try DefaultPolicy.load()
-        var maker = PolicyMaker(random: SeededGenerator(state: 12))
+        var maker = PolicyMaker(random: SeededGenerator(seed: 12))
         let seeds = [policyText, testsText] + (0..<20).map { _ in maker.policy() }
-        var random = SeededGenerator(state: 13)
+        var random = SeededGenerator(seed: 13)
         var options = PolicyLoadOptions()
         options.generatedInputs = 8
         var taken = 0
@@ -184,7 +186,7 @@ private struct PolicyMaker {
         ("condition: ", "long text", "\"" + String(repeating: "a", count: 20_000) + "\" == \"\""),
     ])
     func harmfulConditionsAreTakenOrRefusedAndNeverHang(key: String, name: String, condition: String) throws {
-        let file = Folders.policies.appending(path: "rules/default/policy.yaml")
+        let file = Folders.package.appending(path: "policy/rules/default/policy.yaml")
         let text = try String(contentsOf: file, encoding: .utf8)
             .replacingOccurrences(of: "condition: checks.failed_24h >= 3}", with: "\(key)'\(condition)'}")
         guard let policy = try? PolicyLoader.load(text) else { return }

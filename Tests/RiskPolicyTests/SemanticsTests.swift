@@ -1,5 +1,6 @@
 // What docs/POLICY.md says under "Semantics", case by case, on small policies.
 
+import CEL
 import RiskPolicy
 import Testing
 

@@ -2,9 +2,9 @@
 
 import Foundation
 import InternetMessage
-import MailTesting
 import PosternStore
 import Testing
+import TestSupport
 
 @Suite struct ImportBatchTests {
     /// Rows in which users, inboxes, subjects and addresses come again, and some of which are not to be taken.

@@ -93,7 +93,7 @@ package final class MilterServer: Sendable {
     }
 
     /// Sets for the whole process how memory of sessions is given back. `start` does it too; done before other threads begin, it
-    /// also bounds the heaps that each of them would get of its own.
+    /// also bounds the heaps that each of them would get otherwise.
     package static func returnMemory() { postern_return_memory() }
 
     /// A user of this machine by name or number; nil where there is none.

@@ -119,7 +119,7 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         return true
     }
 
-    /// A connection to whoever answers there, -1 where someone does but has no room for it now; nil where no one does.
+    /// A connection to the process that answers there, -1 where someone does but has no room for it now; nil where no one does.
     func connected() -> Int32? {
         switch self {
         case .unix(let path, _, _):

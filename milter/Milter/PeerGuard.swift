@@ -5,8 +5,8 @@ import CMilter  // Declares SOCK_RAW and SOCK_CLOEXEC in release builds, where G
 import Glibc
 import Synchronization
 
-/// Ends connections of users who may not be there: whoever plays Postfix can name any client, and reads in the answer where mail
-/// goes. Thread-safe.
+/// Ends connections of users who may not be there: a program that plays Postfix can name any client, and reads in the answer
+/// where mail goes. Thread-safe.
 final class PeerGuard: Sendable {
     private let socket: MilterSocket
     private let allowed: Set<uid_t>
@@ -121,7 +121,7 @@ package enum SocketDiagnosis {
     private static let byFamily: UInt16 = 20  // SOCK_DIAG_BY_FAMILY
     /// Where idiag_uid is in the answer: behind the header of 16 octets, 4 of states, 48 of addresses and 3 numbers.
     private static let userOffset = 80
-    /// Where idiag_state stands, and TCP_ESTABLISHED.
+    /// The offset of idiag_state, and TCP_ESTABLISHED.
     private static let (stateOffset, established) = (17, UInt8(1))
     /// Of a socket that its process has closed already: the kernel says 0 then, which is no one's.
     package static let gone = uid_t.max

@@ -33,66 +33,55 @@ package enum SMTPReplyLimit {
     package static let lineLength = 980
 }
 
-/// What both kinds of failure have in common.
-package protocol SMTPFailure: Sendable, Hashable, CustomStringConvertible {
-    /// The reply code (RFC 5321 section 4.2.1).
-    var code: Int { get }
-    /// The enhanced status code (RFC 3463), of the same class as `code`.
-    var enhancedStatus: String { get }
-    /// The text, 1 to 32 lines without codes and line ends.
-    var lines: [String] { get }
+/// What distinguishes temporary from permanent failures.
+package protocol SMTPFailureKind: Sendable {
+    /// The first digit of both codes.
+    static var digit: Int { get }
+    /// The reply code where one of another class is repaired.
+    static var standardCode: Int { get }
 }
 
-extension SMTPFailure {
+/// 4xx: the client keeps the mail and tries again.
+package enum TemporaryKind: SMTPFailureKind {
+    package static let (digit, standardCode) = (4, 451)
+}
+
+/// 5xx: the client gives the mail up and reports it to its sender.
+package enum PermanentKind: SMTPFailureKind {
+    package static let (digit, standardCode) = (5, 554)
+}
+
+/// A 4xx reply.
+package typealias TemporaryFailure = SMTPFailure<TemporaryKind>
+/// A 5xx reply.
+package typealias PermanentFailure = SMTPFailure<PermanentKind>
+
+/// A reply that refuses, for now or permanently.
+package struct SMTPFailure<Kind: SMTPFailureKind>: Sendable, Hashable, CustomStringConvertible {
+    /// The reply code (RFC 5321 section 4.2.1).
+    package let code: Int
+    /// The enhanced status code (RFC 3463), of the same class as `code`.
+    package let enhancedStatus: String
+    /// The text, 1 to 32 lines without codes and line ends.
+    package let lines: [String]
+
     /// `code enhanced first-line / second line`, for logs and diffs.
     package var description: String { "\(code) \(enhancedStatus) \(lines.joined(separator: " / "))" }
-}
-
-/// A 4xx reply: the client keeps the mail and tries again.
-package struct TemporaryFailure: SMTPFailure {
-    package let code: Int
-    package let enhancedStatus: String
-    package let lines: [String]
 
     /// Takes a reply whose parts are known to fit; throws what does not fit otherwise.
     package init(code: Int, enhancedStatus: String, lines: [String]) throws(SMTPReplyError) {
-        try ReplyRules.check(code: code, class: 4, enhancedStatus: enhancedStatus, lines: lines)
-        self.code = code
-        self.enhancedStatus = enhancedStatus
-        self.lines = lines
+        try ReplyRules.check(code: code, class: Kind.digit, enhancedStatus: enhancedStatus, lines: lines)
+        (self.code, self.enhancedStatus, self.lines) = (code, enhancedStatus, lines)
     }
 
-    /// Never fails, for text with foreign parts: a code that is not 4xx becomes 451, an enhanced code that is not 4.x.y becomes
-    /// 4.0.0, line ends divide lines, any other octet that cannot stand becomes `?`, what is too long is cut.
+    /// Never fails, for text with foreign parts: a code of another class becomes 451 or 554, an enhanced code that is not of the
+    /// class becomes 4.0.0 or 5.0.0, line ends divide lines, any other octet that is not allowed becomes `?`, what is too long
+    /// is cut.
     package init(repairing code: Int, _ enhancedStatus: String, _ text: String) {
-        let fits = (400...499).contains(code)
-        self.code = fits ? code : 451
-        self.enhancedStatus = ReplyRules.isEnhancedStatus(enhancedStatus, class: 4) ? enhancedStatus : "4.0.0"
-        self.lines = ReplyRules.repaired(text)
-    }
-}
-
-/// A 5xx reply: the client gives the mail up and reports it to its sender.
-package struct PermanentFailure: SMTPFailure {
-    package let code: Int
-    package let enhancedStatus: String
-    package let lines: [String]
-
-    /// Takes a reply whose parts are known to fit; throws what does not fit otherwise.
-    package init(code: Int, enhancedStatus: String, lines: [String]) throws(SMTPReplyError) {
-        try ReplyRules.check(code: code, class: 5, enhancedStatus: enhancedStatus, lines: lines)
-        self.code = code
-        self.enhancedStatus = enhancedStatus
-        self.lines = lines
-    }
-
-    /// Never fails, for text with foreign parts: a code that is not 5xx becomes 554, an enhanced code that is not 5.x.y becomes
-    /// 5.0.0, line ends divide lines, any other octet that cannot stand becomes `?`, what is too long is cut.
-    package init(repairing code: Int, _ enhancedStatus: String, _ text: String) {
-        let fits = (500...599).contains(code)
-        self.code = fits ? code : 554
-        self.enhancedStatus = ReplyRules.isEnhancedStatus(enhancedStatus, class: 5) ? enhancedStatus : "5.0.0"
-        self.lines = ReplyRules.repaired(text)
+        self.code = code / 100 == Kind.digit ? code : Kind.standardCode
+        self.enhancedStatus =
+            ReplyRules.isEnhancedStatus(enhancedStatus, class: Kind.digit) ? enhancedStatus : "\(Kind.digit).0.0"
+        lines = ReplyRules.repaired(text)
     }
 }
 

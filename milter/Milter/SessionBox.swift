@@ -9,7 +9,7 @@ final class SessionBox {
     let installation: FilterInstallation
     let macros = ContextMacros()
     private let actions: LibmilterActions
-    /// A message has begun and the session has not been told its end.
+    /// A message has begun and the session does not know its end yet.
     private var abortOwed = false
     /// The message counts in `ProcessState.openMessages`.
     private var counted = false

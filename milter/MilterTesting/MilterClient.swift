@@ -1,4 +1,4 @@
-// The MTA's side of the milter protocol over a unix socket, for filters that run in a process of their own.
+// The MTA's side of the milter protocol over a unix socket, for filters that run in a separate process.
 
 import Glibc
 

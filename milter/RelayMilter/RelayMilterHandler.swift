@@ -10,19 +10,19 @@ import RelayCore
 /// Serves every connection of Postfix with one engine, which can be exchanged while connections are open.
 package final class RelayMilterHandler: MilterHandler {
     /// Gives the engine for the next transaction; a reload of the configuration takes effect there.
-    private let engine: @Sendable () -> RelayEngine
+    let engine: @Sendable () -> RelayEngine
     /// Seconds since 1970.
-    private let now: @Sendable () -> Int64
-    private let logger: Logger
-    private let metrics: ServiceMetrics
-    private let refused: @Sendable (RefusedForward) -> Void
-    private let carrier: @Sendable () -> (any CopyCarrier)?
-    private let histograms: MilterHistograms
-    private let recent = RecentMessages()
-    private let usedLogins = UsedCopyLogins()
+    let now: @Sendable () -> Int64
+    let logger: Logger
+    let metrics: ServiceMetrics
+    let refused: @Sendable (RefusedForward) -> Void
+    let carrier: @Sendable () -> (any CopyCarrier)?
+    let histograms: MilterHistograms
+    let recent = RecentMessages()
+    let usedLogins = UsedCopyLogins()
 
     /// - Parameter carrier: who hands copies over; nil where a transaction carries one account and no more.
-    /// - Parameter refused: told of forwards that were refused although someone registered their author. Must not block.
+    /// - Parameter refused: called with forwards that were refused although someone registered their author. Must not block.
     package init(
         engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
         metrics: ServiceMetrics = ServiceMetrics(version: ""), carrier: @escaping @Sendable () -> (any CopyCarrier)? = { nil },
@@ -49,10 +49,7 @@ package final class RelayMilterHandler: MilterHandler {
     }
 
     package func makeSession(connection: MilterConnection) -> any MilterSession {
-        RelayMilterSession(
-            connection: connection, engine: engine, now: now, logger: logger, metrics: metrics, histograms: histograms,
-            recent: recent,
-            usedLogins: usedLogins, carrier: carrier, refused: refused)
+        RelayMilterSession(connection: connection, handler: self)
     }
 }
 

@@ -11,15 +11,7 @@ import Support
 
 final class RelayMilterSession: MilterSession {
     private let connection: MilterConnection
-    private let engine: @Sendable () -> RelayEngine
-    private let now: @Sendable () -> Int64
-    private let logger: Logger
-    private let metrics: ServiceMetrics
-    private let histograms: MilterHistograms
-    private let recent: RecentMessages
-    private let usedLogins: UsedCopyLogins
-    private let carrier: @Sendable () -> (any CopyCarrier)?
-    private let refused: @Sendable (RefusedForward) -> Void
+    private let handler: RelayMilterHandler
 
     /// Where copies of the message go, once a second account is among its recipients.
     private var copies: (any CopySession)?
@@ -38,26 +30,13 @@ final class RelayMilterSession: MilterSession {
     private var refusal: (refusal: Refusal, stage: String)?
     /// Names one message in the log and in the replies that Postern gives for it.
     private var reference = ""
-    /// What is still told of a transaction that `refusal` has ended.
+    /// What is still reported of a transaction that `refusal` has ended.
     private var lost: (direction: TransactionDirection?, attribution: (author: AddrSpec, account: AccountNumber)?) = (nil, nil)
     private var queueID = ""
 
-    init(
-        connection: MilterConnection, engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64,
-        logger: Logger,
-        metrics: ServiceMetrics, histograms: MilterHistograms, recent: RecentMessages, usedLogins: UsedCopyLogins,
-        carrier: @escaping @Sendable () -> (any CopyCarrier)?, refused: @escaping @Sendable (RefusedForward) -> Void
-    ) {
+    init(connection: MilterConnection, handler: RelayMilterHandler) {
         self.connection = connection
-        self.engine = engine
-        self.now = now
-        self.logger = logger
-        self.metrics = metrics
-        self.histograms = histograms
-        self.recent = recent
-        self.usedLogins = usedLogins
-        self.carrier = carrier
-        self.refused = refused
+        self.handler = handler
     }
 
     /// Postfix's own bounces reach the filter without an SMTP dialogue; there a recipient cannot be refused permanently.
@@ -69,7 +48,7 @@ final class RelayMilterSession: MilterSession {
     }
 
     func mail(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
-        let engine = engine()
+        let engine = handler.engine()
         currentEngine = engine
         isOurCopy = nil
         reference = String(decoding: Base32.encode(engine.randomness(5)), as: UTF8.self)
@@ -79,7 +58,7 @@ final class RelayMilterSession: MilterSession {
         transaction = RelayTransaction(
             engine: engine,
             client: SMTPClientIdentity(address: connection.peer.ipAddress, helo: helo, mailFrom: Self.withoutBrackets(path)),
-            now: now(), canFanOut: { [weak self] in self?.openCopies() ?? false })
+            now: handler.now(), canFanOut: { [weak self] in self?.openCopies() ?? false })
         mailParameters = arguments.filter { $0.uppercased().hasPrefix("BODY=") || $0.uppercased() == "SMTPUTF8" }
         return .continue
     }
@@ -95,9 +74,9 @@ final class RelayMilterSession: MilterSession {
 
     /// Whether a login is ours, and this session the first that has it.
     private func isOurLogin(_ login: String) -> Bool {
-        let time = now()
+        let time = handler.now()
         guard currentEngine?.isCopyLogin(login, for: connection.peer.ipAddress, now: time) == true else { return false }
-        if copyLogin != login, !usedLogins.take(login) { return false }
+        if copyLogin != login, !handler.usedLogins.take(login) { return false }
         copyLogin = login
         return true
     }
@@ -105,14 +84,14 @@ final class RelayMilterSession: MilterSession {
     /// Where no one takes copies, the second account gets its 452 as it would without fan-out.
     private func openCopies() -> Bool {
         guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName, let engine = currentEngine,
-            let carrier = carrier()
+            let carrier = handler.carrier()
         else { return false }
         let address = connection.peer.ipAddress
         copies = carrier.open(
             for: CopyClient(address: address, hostName: connection.hostName, helo: helo),
-            login: { [now] in engine.copyLogin(for: address, now: now()) })
+            login: { [handler] in engine.copyLogin(for: address, now: handler.now()) })
         if copies == nil {
-            logger.warning(
+            handler.logger.warning(
                 "copies cannot be submitted: recipients of further accounts get 452", metadata: ["ref": "\(reference)"])
         }
         return copies != nil
@@ -126,7 +105,7 @@ final class RelayMilterSession: MilterSession {
         guard let transaction else {
             return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros)
         }
-        return histograms.recipient.timed {
+        return handler.histograms.recipient.timed {
             do throws(Refusal) {
                 if connection.daemonName == Self.fanOutName, !isOurCopy(macros) { throw .forgedCopy }
                 try transaction.addRecipient(path)
@@ -154,7 +133,7 @@ final class RelayMilterSession: MilterSession {
             end()
             return .continue
         }
-        histograms.header.timed {
+        handler.histograms.header.timed {
             do throws(Refusal) { try transaction.endHeader() } catch { lose(transaction, error, stage: "header") }
         }
         return .continue
@@ -162,7 +141,7 @@ final class RelayMilterSession: MilterSession {
 
     func body(_ chunk: UnsafeRawBufferPointer) -> MilterReply {
         guard let transaction else { return .continue }
-        histograms.body.timed {
+        handler.histograms.body.timed {
             do throws(Refusal) { try transaction.addBody(chunk) } catch { lose(transaction, error, stage: "body") }
         }
         return .continue
@@ -180,15 +159,15 @@ final class RelayMilterSession: MilterSession {
         if let id = actions.macros["i"], !id.isEmpty { queueID = id }
         if let (refusal, stage) = refusal {
             return reply(
-                to: refusal == .loop && recent.contains(queueID) ? .listedTwice : refusal, stage: stage, macros: actions.macros)
+                to: refusal == .loop && handler.recent.contains(queueID) ? .listedTwice : refusal, stage: stage,
+                macros: actions.macros)
         }
         guard let transaction else { return .accept }
-        return try histograms.message.timed { try finish(transaction, actions) }
+        return try handler.histograms.message.timed { try finish(transaction, actions) }
     }
 
     private func finish(_ transaction: RelayTransaction, _ actions: any MilterActions) throws -> MilterReply {
-        // Postfix waits for us as long as we say that we are there.
-        let decision = transaction.finish { try? actions.progress() }
+        let decision = transaction.finish { MilterTurn { try? actions.progress() } }
         if !decision.copies.isEmpty, let refusal = try handOver(decision.copies, transaction, actions) {
             transaction.giveUp()
             return reply(to: refusal, stage: "fan-out", macros: actions.macros)
@@ -196,10 +175,10 @@ final class RelayMilterSession: MilterSession {
         for modification in decision.modifications { try apply(modification, actions) }
         if case .refuse(let refusal) = decision.outcome { return reply(to: refusal, stage: "message", macros: actions.macros) }
         if let direction = transaction.direction, decision.reasons.first?.code != "handed-over" {
-            metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
+            handler.metrics.messages(direction.rawValue, decision.outcome == .discard ? "discarded" : "relayed").add()
         }
-        if decision.reasons.contains(where: { $0.code == RelayReason.linksLeft }) { metrics.linksLeft.add() }
-        if decision.outcome == .relay { recent.insert(queueID) }
+        if decision.reasons.contains(where: { $0.code == RelayReason.linksLeft }) { handler.metrics.linksLeft.add() }
+        if decision.outcome == .relay { handler.recent.insert(queueID) }
         log(
             .info, decision.reasons, stage: "message", answer: decision.outcome == .discard ? "discard" : "accept",
             macros: actions.macros)
@@ -220,14 +199,14 @@ final class RelayMilterSession: MilterSession {
             switch copies.hand(over: original, parameters: mailParameters, to: copy.paths) {
             case .taken:
                 handed += 1
-                metrics.copies("handed_over").add()
+                handler.metrics.copies("handed_over").add()
                 do throws(Refusal) { try transaction.handedOver(copy) } catch { return error }
             case .refused(let reply):
-                metrics.copies("refused").add()
+                handler.metrics.copies("refused").add()
                 let refusal = transaction.refused(copy, reply)
                 answer = answer ?? refusal
             case .failed(let detail):
-                metrics.copies("failed").add()
+                handler.metrics.copies("failed").add()
                 return .fanOutFailed("\(handed) of \(all.count) copies submitted: \(detail)")
             }
         }
@@ -265,33 +244,31 @@ final class RelayMilterSession: MilterSession {
         count(refusal, stage: stage)
         log(level, [refusal.reason], stage: stage, answer: "\(reply.code) \(reply.enhanced)", macros: macros)
         let text = "\(reply.text) [\(reference)]"
-        switch refusal {
-        case .temporary: return .temporaryFailure(TemporaryFailure(repairing: reply.code, reply.enhanced, text))
-        case .permanent where isInternal: return .temporaryFailure(TemporaryFailure(repairing: 451, "4.3.0", text))
-        case .permanent: return .reject(PermanentFailure(repairing: reply.code, reply.enhanced, text))
-        }
+        if refusal.isTemporary { return .temporaryFailure(TemporaryFailure(repairing: reply.code, reply.enhanced, text)) }
+        if isInternal { return .temporaryFailure(TemporaryFailure(repairing: 451, "4.3.0", text)) }
+        return .reject(PermanentFailure(repairing: reply.code, reply.enhanced, text))
     }
 
     /// Counters, and for the team whose source it came from, why.
     private func count(_ refusal: Refusal, stage: String) {
-        metrics.refusals(refusal.reason.code).add()
-        if refusal.reason.code == RelayReason.leakIncident { metrics.leakIncidents.add() }
+        handler.metrics.refusals(refusal.reason.code).add()
+        if refusal.reason.code == RelayReason.leakIncident { handler.metrics.leakIncidents.add() }
         guard stage != "rcpt" else { return }
-        let isDeferred = if case .temporary = refusal { true } else { isInternal }
+        let isDeferred = refusal.isTemporary || isInternal
         if let direction = transaction?.direction ?? lost.direction {
-            metrics.messages(direction.rawValue, isDeferred ? "deferred" : "refused").add()
+            handler.metrics.messages(direction.rawValue, isDeferred ? "deferred" : "refused").add()
         }
         guard let (author, account) = transaction?.forwardAttribution ?? lost.attribution else { return }
-        refused(
+        handler.refused(
             RefusedForward(
-                at: now(), author: author, account: account, answer: "\(refusal.reply.code) \(refusal.reply.enhanced)",
+                at: handler.now(), author: author, account: account, answer: "\(refusal.reply.code) \(refusal.reply.enhanced)",
                 reason: refusal.reason.code, reference: reference))
     }
 
     private func log(_ level: Logger.Level, _ reasons: [RelayReason], stage: String, answer: String, macros: (any MilterMacros)?)
     {
         if let id = macros?["i"], !id.isEmpty { queueID = id }
-        logger.log(
+        handler.logger.log(
             level: level, "\(answer)",
             metadata: [
                 "ref": "\(reference)", "queue": "\(queueID)", "stage": "\(stage)",

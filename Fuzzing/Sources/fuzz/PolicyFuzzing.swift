@@ -1,5 +1,6 @@
 // Expressions and policy files.
 
+import CEL
 @testable import RiskPolicy
 
 enum PolicyFuzzing {

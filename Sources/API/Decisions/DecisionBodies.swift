@@ -1,5 +1,6 @@
 // Bodies of /v1/decisions as values.
 
+import CEL
 import HTTP
 import JSON
 import PosternStore

@@ -24,11 +24,11 @@ package struct StoredKeySet: Sendable, Hashable {
 
 /// A cache of key sets, one entry an issuer.
 ///
-/// A set is used as it is while it is fresh. After that it goes on being used, and one fetch is made beside it; once it is past
-/// freshness by as long again, the fetch is waited for. An issuer that cannot be reached is asked again after 5 s, 10 s, 20 s …
-/// up to 5 minutes, and its last good set is used until it is `maximumAge` old; from then on its keys are unavailable, which is
-/// temporary. A token with an unknown `kid` causes a fetch, at most one in `unknownKeyInterval` for an issuer whatever arrives.
-/// However many ask, at most one fetch for an issuer is under way.
+/// A set is used without a fetch while it is fresh. After that it goes on being used, and one fetch is made beside it; once it is
+/// past freshness by as long again, the fetch is waited for. An issuer that cannot be reached is asked again after 5 s, 10 s, 20
+/// s … up to 5 minutes, and its last good set is used until it is `maximumAge` old; from then on its keys are unavailable, which
+/// is temporary. A token with an unknown `kid` causes a fetch, at most one in `unknownKeyInterval` for an issuer whatever
+/// arrives. However many ask, at most one fetch for an issuer is under way.
 package actor KeySetCache: VerificationKeySource {
     package struct Settings: Sendable {
         /// Seconds for which a set is fresh where its issuer does not say, and the least and most that an issuer may ask for.
@@ -110,7 +110,7 @@ package actor KeySetCache: VerificationKeySource {
         for fetch in fetches { await fetch.value }
     }
 
-    /// How each issuer's keys stand, for status pages and `postern issuer test`.
+    /// The state of each issuer's keys, for status pages and `postern issuer test`.
     package struct Status: Sendable, Hashable {
         package let issuer: String
         package let keyCount: Int
@@ -188,7 +188,7 @@ package actor KeySetCache: VerificationKeySource {
         return Entry(source: issuer.source)
     }
 
-    /// Sees to there being an entry for the issuer as it is configured now, with what was kept over a restart.
+    /// Ensures that there is an entry for the issuer as configured now, with what was kept over a restart.
     private func open(_ issuer: IssuerConfiguration) async {
         if entries[issuer.name]?.source != issuer.source { entries[issuer.name] = Entry(source: issuer.source) }
         guard entries[issuer.name]?.isStorageRead == false, let storage else { return }

@@ -76,7 +76,8 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         self.deadline = .seconds(deadline)
     }
 
-    /// The client that key sets are fetched with: no redirects — whoever may redirect names the keys — and no decompression.
+    /// The client that key sets are fetched with: no redirects — a server that may redirect names the keys — and no
+    /// decompression.
     package static var configuration: HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.requireForwardSecrecy()

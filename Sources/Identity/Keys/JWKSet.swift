@@ -80,7 +80,7 @@ package struct JWKSet: Sendable {
         return set
     }
 
-    /// Two different keys under one id and algorithm: whoever picked one would be guessing. The same key twice is one key.
+    /// Two different keys under one id and algorithm: to pick one would be a guess. The same key twice is one key.
     private mutating func setAsideAmbiguous() {
         struct Name: Hashable {
             let keyID: [UInt8]
@@ -166,7 +166,7 @@ private struct JWKReader {
         return key
     }
 
-    /// `use` and `key_ops`, where they stand, say that the key is for verifying (RFC 7517 sections 4.2 and 4.3).
+    /// `use` and `key_ops`, where present, say that the key is for verifying (RFC 7517 sections 4.2 and 4.3).
     private func checkPurpose() throws(Defect) {
         if let use = jwk["use"], use.string != "sig" { throw Defect("a key that is not for signatures") }
         guard let operations = jwk["key_ops"] else { return }

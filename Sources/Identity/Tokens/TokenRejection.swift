@@ -29,7 +29,7 @@ package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertibl
     }
 
     package let check: Check
-    /// One sentence for whoever sent the token. Repeats nothing of it.
+    /// One sentence for the sender of the token. Repeats nothing of it.
     package let reason: String
 
     package init(_ check: Check, _ reason: String) {

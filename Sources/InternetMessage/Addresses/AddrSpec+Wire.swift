@@ -73,7 +73,7 @@ extension AddrSpec {
             && local + name + 3 <= Self.maximumPathLength
     }
 
-    /// `local-part@domain` as it is written in header and envelope, without brackets; the local part is quoted only where it
+    /// `local-part@domain` as written in header and envelope, without brackets; the local part is quoted only where it
     /// must be.
     ///
     /// NUL, CR and LF cannot be written and are left out, so that no address can break out of a line.
@@ -84,8 +84,13 @@ extension AddrSpec {
 
     private var wireLocalPart: String {
         if isDotAtom { return localPart }
+        return Self.quoted(localPart.utf8.filter { $0 != 0 && $0 != 0x0D && $0 != 0x0A })
+    }
+
+    /// A quoted-string (RFC 5322 section 3.2.4).
+    static func quoted(_ octets: some Sequence<UInt8>) -> String {
         var quoted: [UInt8] = [UInt8(ascii: "\"")]
-        for octet in localPart.utf8 where octet != 0 && octet != 0x0D && octet != 0x0A {
+        for octet in octets {
             if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { quoted.append(UInt8(ascii: "\\")) }
             quoted.append(octet)
         }

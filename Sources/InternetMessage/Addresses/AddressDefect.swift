@@ -15,7 +15,7 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     // MARK: Obsolete (RFC 5322 section 4): must be read, must not be written
     /// A source route `<@a,@b:c@d>`.
     case obsoleteRoute
-    /// A local part of several words where at least one is quoted or stands apart from its dot.
+    /// A local part of several words where at least one is quoted or separated from its dot.
     case obsoleteLocalPart
     /// White space or a comment around `@` or the dots of a domain.
     case obsoleteDomain

@@ -8,7 +8,7 @@ package enum AuthorAddress {
     ///
     /// Exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Beyond that syntax only
     /// the unquoted dot
-    /// in a display name is taken (`John Q. Public <…>`), as it is everywhere and changes no address. Within it these are
+    /// in a display name is taken (`John Q. Public <…>`), as everywhere, and changes no address. Within it these are
     /// refused:
     /// comments with specials, white space within the address (next to `<` and `>` it is taken), domain literals, quoted local
     /// parts with specials,
@@ -270,7 +270,7 @@ private struct StrictMailbox {
         return AddrSpec(localPart: try readLocalPart(local), domain: try readDomain(domain))
     }
 
-    /// Whether two words stand side by side, as in `John a@b`.
+    /// Whether two words are side by side, as in `John a@b`.
     private func wordsAreSpaced(_ local: ArraySlice<AddressLexeme>, _ domain: ArraySlice<AddressLexeme>) -> Bool {
         for part in [local, domain] {
             for (left, right) in zip(part, part.dropFirst()) where left.isWord && right.isWord { return true }

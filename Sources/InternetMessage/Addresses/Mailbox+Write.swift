@@ -21,13 +21,7 @@ extension Mailbox {
         guard isPlain else { return EncodedWord.encode(text) }
         let words = octets.split(separator: 0x20, omittingEmptySubsequences: false)
         if words.allSatisfy({ !$0.isEmpty && $0.allSatisfy(\.isAtomText) }) { return text }
-        var quoted: [UInt8] = [UInt8(ascii: "\"")]
-        for octet in octets {
-            if octet == UInt8(ascii: "\"") || octet == UInt8(ascii: "\\") { quoted.append(UInt8(ascii: "\\")) }
-            quoted.append(octet)
-        }
-        quoted.append(UInt8(ascii: "\""))
-        return String(decoding: quoted, as: UTF8.self)
+        return AddrSpec.quoted(octets)
     }
 }
 

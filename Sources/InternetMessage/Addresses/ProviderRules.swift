@@ -11,7 +11,7 @@ package struct ProviderRules: Sendable, Hashable {
         package let ignoresDots: Bool
         /// Everything from the first `+` does not count.
         package let plusTags: Bool
-        /// The domain that this one is another name of; nil where it stands for itself.
+        /// The domain that this one is another name of; nil where it has none.
         package let sameAs: String?
 
         package init(ignoresDots: Bool, plusTags: Bool, sameAs: String? = nil) {

@@ -32,21 +32,8 @@ extension DecodedText {
         switch encoding {
         case .base64: return replacingBase64(sound)
         case .quotedPrintable: return replacingQuotedPrintable(sound)
-        case .sevenBit, .eightBit, .binary, .unknown: return replacingIdentity(sound)
+        case .sevenBit, .eightBit, .binary, .unknown: return replaced(sound, from: 0)
         }
-    }
-
-    private func replacingIdentity(_ replacements: [Replacement]) -> [UInt8] {
-        var output = [UInt8]()
-        output.reserveCapacity(raw.count)
-        var position = 0
-        for replacement in replacements {
-            output.append(contentsOf: bytes[position..<replacement.range.lowerBound])
-            output.append(contentsOf: replacement.bytes)
-            position = replacement.range.upperBound
-        }
-        output.append(contentsOf: bytes[position...])
-        return output
     }
 
     private func replacingBase64(_ replacements: [Replacement]) -> [UInt8] {
@@ -63,6 +50,7 @@ extension DecodedText {
     /// Decoded octets from `start` on with the replacements made.
     private func replaced(_ replacements: [Replacement], from start: Int) -> [UInt8] {
         var output = [UInt8]()
+        output.reserveCapacity(bytes.count - start)
         var position = start
         for replacement in replacements {
             output.append(contentsOf: bytes[position..<replacement.range.lowerBound])

@@ -70,7 +70,7 @@ package enum EncodedWord {
         /// Lower-cased charset name without language.
         var charset: String
         var bytes: [UInt8]
-        /// Where the word stands, from `=?` to `?=`.
+        /// Where the word is, from `=?` to `?=`.
         var range: Range<Int>
     }
 

@@ -44,8 +44,9 @@ enum Iconv {
         return encoded ?? nil
     }
 
-    /// Converts all input and resets the shift state at the end. At an octet that does not convert, `onError` either stands in
-    /// for it and the octet is skipped, or ends the conversion by returning false. Returns whether the end was reached.
+    /// Converts all input and resets the shift state at the end. At an octet that does not convert, `onError` either gives a
+    /// replacement for it and the octet is skipped, or ends the conversion by returning false. Returns whether the end was
+    /// reached.
     @discardableResult
     private static func convert(
         _ input: UnsafeBufferPointer<UInt8>, _ handle: iconv_t, into output: inout [UInt8], onError: (inout [UInt8]) -> Bool

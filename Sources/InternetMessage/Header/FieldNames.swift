@@ -1,4 +1,4 @@
-// Names of header fields, compared where they stand: no string is made, and ASCII letters are folded (RFC 5322 section 1.2.2).
+// Names of header fields, compared in place: no string is made, and ASCII letters are folded (RFC 5322 section 1.2.2).
 
 /// A fixed set of field names.
 package struct FieldNameSet: Sendable, ExpressibleByArrayLiteral {

@@ -1,5 +1,5 @@
 // Reads and writes a header section (RFC 5322 sections 2.1, 2.2 and 4.5).
-import Glibc
+import Support
 
 extension HeaderSection {
     /// Longest line that RFC 5322 section 2.1.1 allows, in octets without CRLF. Longer lines are kept and reported.
@@ -86,10 +86,9 @@ struct Line {
     /// The line that begins at `start`, which must be within the buffer. CRLF or LF ends it, or the end of the buffer.
     @inline(__always)
     static func next(in buffer: UnsafeBufferPointer<UInt8>, at start: Int) -> Line {
-        guard let base = buffer.baseAddress, let found = memchr(base + start, 0x0A, buffer.count - start) else {
+        guard let lineFeed = buffer.firstIndex(of: 0x0A, from: start) else {
             return Line(start: start, end: buffer.count, next: buffer.count)
         }
-        let lineFeed = UnsafeRawPointer(found) - UnsafeRawPointer(base)
         let hasCR = lineFeed > start && buffer[lineFeed - 1] == 0x0D
         return Line(start: start, end: hasCR ? lineFeed - 1 : lineFeed, next: lineFeed + 1)
     }

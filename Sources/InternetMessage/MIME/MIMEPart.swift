@@ -61,9 +61,9 @@ package struct MIMEPart: Sendable {
 
     /// The entity's header section. For a message/rfc822 part's only child: that message's header.
     package internal(set) var header: HeaderSection
-    /// Where the header stands, without the empty line after it; empty at the root, whose header is given apart.
+    /// Where the header is, without the empty line after it; empty at the root, whose header is given apart.
     package internal(set) var headerRange: Range<Int>
-    /// The body as it is encoded, without the line break that belongs to the delimiter after it.
+    /// The encoded body, without the line break that belongs to the delimiter after it.
     package internal(set) var bodyRange: Range<Int>
     package internal(set) var contentType: ContentType
     /// Nil where there is no Content-Disposition.

@@ -4,7 +4,7 @@ import Support
 
 /// A stretch of the text of one part.
 package struct TextStretch: Sendable {
-    /// The part, with the range of its body not known yet. Of loose text: the multipart around which it stands.
+    /// The part, with the range of its body not known yet. Of loose text: the multipart around it.
     package let part: MIMEPart
     /// Ordinal of the part among all entities of the message, from 0 (the message itself).
     package let ordinal: Int

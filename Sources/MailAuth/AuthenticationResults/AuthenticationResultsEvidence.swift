@@ -9,7 +9,7 @@ extension AuthenticationResults {
 
     /// What the trusted filters found out.
     ///
-    /// *Every* Authentication-Results field whose authserv-id is in `ids` counts, wherever it stands: an upstream filter has to
+    /// *Every* Authentication-Results field whose authserv-id is in `ids` counts, wherever it is: an upstream filter has to
     /// remove the foreign ones that carry its id (RFC 8601 section 5), and filters for SPF, DKIM and DMARC each add a field of
     /// their own, so position says nothing. A field that does not parse, or has an unknown version, counts for nothing.
     ///

@@ -88,7 +88,7 @@ extension AuthenticationResults {
         /// Longest value that is written, in octets; what is beyond is cut, so that no line passes the 998 of RFC 5322.
         private static let maximumLength = 255
 
-        /// Writes a token as it is; anything else as a quoted-string in which each octet outside printable ASCII is a question
+        /// Writes a token unchanged; anything else as a quoted-string in which each octet outside printable ASCII is a question
         /// mark, so that neither a line break nor another result can be smuggled in.
         private mutating func append(_ text: String) {
             let octets = text.utf8.prefix(Self.maximumLength)

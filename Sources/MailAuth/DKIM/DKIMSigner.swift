@@ -45,8 +45,8 @@ package struct DKIMSigner: Sendable {
     /// matters: a reader cannot see the difference.
     static let canonicalization = DKIMCanonicalization.relaxed
 
-    /// Signed once more than they occur, so that none can be added on the way (RFC 6376 section 5.4): what tells the reader who
-    /// writes about what, what answers go by, how the body is read, and what RFC 8058 section 4 requires.
+    /// Signed one time more than they occur, so that none can be added on the way (RFC 6376 section 5.4): what tells the reader
+    /// who writes about what, what answers go by, how the body is read, and what RFC 8058 section 4 requires.
     package static let signedNames = [
         "From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "MIME-Version",
         "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id", "Auto-Submitted",

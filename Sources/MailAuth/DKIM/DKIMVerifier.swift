@@ -79,13 +79,8 @@ package final class DKIMVerifier {
     /// Asks for the keys and checks the signed fields before there is a body: one finding for each DKIM-Signature field, as it
     /// will be if the body is the one that was signed.
     func prepare(resolver: any DNSResolver) -> [DKIMFinding] {
-        var keys = DKIMKeyLookup(resolver: resolver, limits: limits)
-        return candidates.map { candidate in
-            switch candidate {
-            case .settled(let finding): finding
-            case .pending(let signature, let headerDigest):
-                Self.evaluate(signature, headerDigest: headerDigest, coversWholeBody: true, keys: &keys, limits: limits)
-            }
+        findings(resolver) { signature, digest, keys in
+            Self.evaluate(signature, headerDigest: digest, coversWholeBody: true, keys: &keys, limits: limits)
         }
     }
 
@@ -95,13 +90,19 @@ package final class DKIMVerifier {
     /// Ends the body, asks for the keys and evaluates; one finding for each DKIM-Signature field, from the top. Called once.
     package func finish(resolver: any DNSResolver) -> [DKIMFinding] {
         let digests = bodyHashes.finish()
+        return findings(resolver) { signature, digest, keys in
+            Self.evaluate(signature, headerDigest: digest, body: digests[signature.bodyRequest], keys: &keys, limits: limits)
+        }
+    }
+
+    private func findings(
+        _ resolver: any DNSResolver, _ evaluate: (DKIMSignature, [UInt8], inout DKIMKeyLookup) -> DKIMFinding
+    ) -> [DKIMFinding] {
         var keys = DKIMKeyLookup(resolver: resolver, limits: limits)
         return candidates.map { candidate in
             switch candidate {
             case .settled(let finding): finding
-            case .pending(let signature, let headerDigest):
-                Self.evaluate(
-                    signature, headerDigest: headerDigest, body: digests[signature.bodyRequest], keys: &keys, limits: limits)
+            case .pending(let signature, let headerDigest): evaluate(signature, headerDigest, &keys)
             }
         }
     }

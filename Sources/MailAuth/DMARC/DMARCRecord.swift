@@ -80,7 +80,7 @@ package struct DMARCRecord: Sendable, Hashable {
         failureOptions = areKnown ? options.joined(separator: ":") : "0"
     }
 
-    /// The policy for a domain at which the record does not stand itself.
+    /// The policy for a domain that does not have the record itself.
     package func policyForSubdomain(exists: Bool) -> Policy {
         let general = subdomainPolicy ?? policy
         return exists ? general : nonexistentPolicy ?? general

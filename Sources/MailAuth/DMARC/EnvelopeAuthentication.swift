@@ -9,7 +9,7 @@ package enum EnvelopeAuthentication {
     /// - Parameters:
     ///   - client: whom SPF judges. Without an address there is nothing to check and no SPF finding.
     ///   - fromDomain: the domain of the header From as A-labels; nil where there is not exactly one address, and then no DMARC.
-    ///   - dkim: what was found out about the signatures; taken over as it is.
+    ///   - dkim: what was found out about the signatures; taken over unchanged.
     package static func evaluate(
         client: SMTPClientIdentity, fromDomain: String?, dkim: [DKIMFinding], resolver: any DNSResolver
     ) -> AuthenticationEvidence {

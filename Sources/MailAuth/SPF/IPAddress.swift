@@ -110,7 +110,7 @@ package struct IPAddress: Sendable, Hashable {
         return octets.flatMap { [$0 >> 4, $0 & 15] }.map { String($0, radix: 16, uppercase: true) }.joined(separator: ".")
     }
 
-    /// The name at which its PTR records stand, without trailing dot.
+    /// The name of its PTR records, without trailing dot.
     package var reverseName: String {
         if isIPv4 { return octets.reversed().map(String.init).joined(separator: ".") + ".in-addr.arpa" }
         let nibbles = octets.reversed().flatMap { [$0 & 15, $0 >> 4] }

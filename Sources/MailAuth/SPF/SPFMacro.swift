@@ -135,7 +135,7 @@ extension SPFMacroString.Expansion {
     /// Splits, reverses, truncates and joins with dots; then escapes (RFC 7208 section 7.3).
     func apply(to value: [UInt8]) -> [UInt8] {
         var result = value
-        // Without transformers and delimiters of its own the value stays unchanged.
+        // Without transformers and delimiters the value stays unchanged.
         if parts != nil || reverses || delimiters != [UInt8(ascii: ".")] {
             var split = value.split(omittingEmptySubsequences: false) { delimiters.contains($0) }
             if reverses { split.reverse() }

@@ -41,8 +41,8 @@ package struct AddressToken: Sendable, Hashable {
 /// How the tokens of one letter are written.
 struct TokenShape: Sendable, Hashable {
     let purpose: AddressToken.Purpose
-    /// Whether the account's number is in it as it is: so it was until the numbers were permuted, and such tokens are good until
-    /// their key is retired. None is made any more.
+    /// Whether the account's number is in it unpermuted: so it was until the numbers were permuted, and such tokens are good
+    /// until their key is retired. None is made any more.
     let isSerial: Bool
 
     init(_ purpose: AddressToken.Purpose, isSerial: Bool = false) {
@@ -80,7 +80,7 @@ struct TokenShape: Sendable, Hashable {
 }
 
 extension AddressToken.Purpose {
-    /// The letter of tokens in which the account's number stands as it is.
+    /// The letter of tokens in which the account's number is unpermuted.
     fileprivate var serialLetter: UInt8 {
         switch self {
         case .reverse: UInt8(ascii: "v")
@@ -93,13 +93,14 @@ extension AddressToken.Purpose {
     }
 }
 
-/// A local part that an answer to a verification message comes to: no account's, and told from the others by its second letter.
+/// A local part that an answer to a verification message comes to: no account's, and distinguished from the others by its second
+/// letter.
 ///
 /// Written as `<key id>h<number><nonce><expiry><MAC>` in lower-case base32.
 package struct AnswerToken: Sendable, Hashable {
     /// The letter that is where other tokens have their purpose.
     static let letter: UInt8 = 0x68  // h
-    /// That of tokens in which the number stands as it is. None is made any more.
+    /// That of tokens in which the number is unpermuted. None is made any more.
     static let serialLetter: UInt8 = 0x63  // c
 
     /// Number of the verification, below 2^35.
@@ -129,7 +130,7 @@ package enum TokenReading: Sendable, Hashable {
     case notAToken
     /// Written as a token; its MAC is wrong or its key is retired.
     case forged(AddressToken.Purpose)
-    /// Right, as far as can be told without the stored address.
+    /// Right, as far as can be known without the stored address.
     case token(AddressToken)
     /// Right: an answer to a verification message comes to it.
     case answer(AnswerToken)

@@ -3,11 +3,11 @@
 import MailCrypto
 import Support
 
-/// Keyed hashes of the first recipients of a reply. Whoever wants the user to read of another recipient can only try, one message
-/// for each attempt, and every message is counted.
+/// Keyed hashes of the first recipients of a reply. A sender that wants the user to read of another recipient can only try, one
+/// message for each attempt, and every message is counted.
 enum RecipientWitnesses {
-    /// Recipients that can be told; a report about a further one is told without its name. Four fit, and nearly all replies have
-    /// fewer.
+    /// Recipients that can be named; a report about a further one is passed on without its name. Four fit, and nearly all replies
+    /// have fewer.
     static let maximum = 4
     /// 25 bits.
     private static let digitsOfOne = 5

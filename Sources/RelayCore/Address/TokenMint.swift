@@ -111,7 +111,7 @@ package struct TokenMint: Sendable {
         return Base32.encode(key.authenticationCode(for: message)).prefix(digits)
     }
 
-    /// `local=domain`, where the address can be in a local part as it is: ASCII dot-atoms, no letter whose case could matter.
+    /// `local=domain`, where the address can be in a local part unchanged: ASCII dot-atoms, no letter whose case could matter.
     private static func readable(_ address: AddrSpec) -> [UInt8]? {
         var text = Array(address.localPart.utf8)
         let equals = text.count
@@ -160,7 +160,7 @@ package struct TokenMint: Sendable {
             + forms(Base32.encode(account.rawValue, digits: Self.accountDigits), isSerial: true)
     }
 
-    /// Whether what is behind the last dot of a local part, in lower case, has length and letters of a token: told without a
+    /// Whether what is behind the last dot of a local part, in lower case, has length and letters of a token: tested without a
     /// code, as every word before a relay domain is asked.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         switch octets.count {
@@ -243,7 +243,7 @@ package struct TokenMint: Sendable {
     }
 
     /// Whether the reply that a return path was made for went to this address, as far as the return path tells
-    /// (`RecipientWitnesses`). False for return paths that were made before they told it.
+    /// (`RecipientWitnesses`). False for return paths that were made before they held it.
     func isRecipient(_ address: AddrSpec, of token: AddressToken) -> Bool {
         let text = Array(token.localPart.utf8)
         guard token.purpose == .reply, text.count == TokenShape(.reply).length, let key = keys.key(text[0]) else { return false }

@@ -52,7 +52,7 @@ enum Bounce {
                 engine: engine, message: message, account: token.account, correspondents: [sender], paths: paths,
                 isOfOneAccount: true)
         } catch {
-            if case .temporary = error { throw error }
+            if error.isTemporary { throw error }
             return discard(engine, message, token, .automaticDropped, "automatic note not relayed: \(error.reason.code)")
         }
     }

@@ -160,7 +160,7 @@ enum ProseReport {
         return (text.joined(separator: "\n"), "")
     }
 
-    /// The line in which the server's answer stands, with the two after it.
+    /// The line in which the server's answer is, with the two after it.
     private static func diagnostic(in text: String) -> String {
         let lines = text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }).map { $0.drop { $0 == " " || $0 == "\t" } }
         let isQuote: (Substring) -> Bool = {

@@ -24,8 +24,8 @@ struct RebuiltReport {
         write(.team, to: sender, recipient: account.relayAddress, original: witnessed)
     }
 
-    /// For the user, whose reply did not arrive. Whoever knows the return path can send a report there, so that nothing of its
-    /// text goes on: a status code, our own words, and the user's own message id, which no one else can make.
+    /// For the user, whose reply did not arrive. A sender that knows the return path can send a report there, so that nothing of
+    /// its text goes on: a status code, our own words, and the user's own message id, which no one else can make.
     /// - Parameter recipient: one that the reply really went to; nil where the report names none of them.
     func forUser(_ inbox: InboxAddress, recipient: AddrSpec?) throws(Refusal) -> OutgoingMessage {
         var named: AddrSpec?

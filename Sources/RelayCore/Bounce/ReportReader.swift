@@ -95,7 +95,7 @@ enum ReportReader {
                 return String(decoding: plain.filter { $0 != 0x0D }, as: UTF8.self)
             }
         }
-        // Parts that cannot be told from one another: everything is prose.
+        // Parts that cannot be distinguished: everything is prose.
         guard let root = parts.first, root.contentType.matches("multipart") else { return "" }
         return String(decoding: body.prefix(partLimit).filter { $0 != 0x0D }, as: UTF8.self)
     }

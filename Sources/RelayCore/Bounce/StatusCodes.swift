@@ -54,7 +54,7 @@ enum StatusCodes {
         return nil
     }
 
-    /// The first SMTP reply code of 4xx or 5xx that stands as its own word.
+    /// The first SMTP reply code of 4xx or 5xx that is a separate word.
     static func replyCode(in text: String) -> Int? {
         let octets = Array(text.utf8.prefix(8_000))
         guard octets.count >= 3 else { return nil }

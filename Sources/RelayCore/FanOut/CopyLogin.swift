@@ -1,6 +1,6 @@
 // How a copy is known to be ours: Postfix's smtpd for copies lets every user of this machine say which client mail comes from,
-// and SPF is judged for that client. So whoever hands a copy over names, as the login of its session, something that only the
-// keys give.
+// and SPF is judged for that client. So a process that hands a copy over names, as the login of its session, something that only
+// the keys give.
 
 import InternetMessage
 import MailCrypto

@@ -70,9 +70,10 @@ package final class HandedOverCopies: Sendable {
 /// What becomes of a message of which one recipient refused: the answer to the whole message could not say it, and the sender
 /// repeats it.
 ///
-/// The state of an account is told to a proved sender only, and at RCPT there is no author yet. Where SPF proved the envelope,
-/// whoever repeats client and sender proves as much, and is told the state at RCPT. Every other sender gets a transaction for
-/// each account instead, the second one by `452`, and is told at the end of data what the author of that message may know.
+/// The state of an account is revealed to a proved sender only, and at RCPT there is no author yet. Where SPF proved the
+/// envelope, a sender that repeats client and sender proves as much, and gets the state at RCPT. Every other sender gets a
+/// transaction for each account instead, the second one by `452`, and learns at the end of data what the author of that message
+/// may know.
 ///
 /// Kept in memory, as keyed hashes: were it lost, one more repetition would be needed, and no mail.
 package final class RefusedRecipients: Sendable {
@@ -155,7 +156,7 @@ extension Refusal {
 }
 
 extension SMTPReply {
-    /// The states of an account that a proved sender is told: unknown to this team, retired, off, unconfirmed or suspended, over
+    /// The states of an account that a proved sender learns: unknown to this team, retired, off, unconfirmed or suspended, over
     /// its limit.
     package static func isOfRecipient(_ code: Int, _ enhanced: String) -> Bool {
         code / 100 == 5

@@ -308,8 +308,8 @@ struct ForwardRewriting {
     private static let maximumWitnesses = 20
 
     /// Puts witnesses into References for the team's ids at domains that are not the team's, so that the answer's references to
-    /// them can be told from the user's own (MessageIDs.witness). Earlier ids of the thread need theirs again: the team, which
-    /// never sees a witness, does not repeat them.
+    /// them can be distinguished from the user's own (MessageIDs.witness). Earlier ids of the thread need theirs again: the team,
+    /// which never sees a witness, does not repeat them.
     private func addWitnesses(_ header: HeaderSection, to edits: inout HeaderEdits) {
         var ids = header.first("Message-ID").map { MessageIDs.ids(in: $0.rawValue).prefix(1) } ?? []
         for name in ["In-Reply-To", "References"] {

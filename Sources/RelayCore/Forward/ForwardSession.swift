@@ -101,13 +101,13 @@ final class ForwardSession {
         }
         guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
             unadmitted = evidence
-            // Against the sources of all teams: what a stranger is told says nothing of whose address it is.
+            // Against the sources of all teams: the answer to another sender says nothing of whose address it is.
             let all: [RegisteredSource]
             if let covering { all = covering } else { all = try Self.covering(author, engine) }
             _ = try ForwardProof.prove(author: author, sources: all, evidence: proving)
             throw .unknownAddress("the author is proved, but not as a source of the team of this address")
         }
-        // From here on the sender is proved, and may be told.
+        // From here on the sender is proved, and may learn the state.
         account = admitted
         isEnvelopeProof =
             evidence.ofEnvelope(client).map { (try? ForwardProof.prove(author: author, sources: own, evidence: $0)) != nil }
@@ -116,8 +116,8 @@ final class ForwardSession {
         guard account.isForwardingOn else { throw .forwardingOff }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
         guard !inbox.isSuspended else { throw .inboxSuspended }
-        // Postfix would keep it for days: nothing at a relay domain is delivered. The probe's mail is looked for there.
-        guard account.number == ProbeIdentity.account || !engine.settings.isRelayDomain(inbox.address.revealed.domain) else {
+        // Postfix would keep it for days.
+        guard !engine.settings.isDeadEnd(inbox.address.revealed.domain, for: account.number) else {
             throw .notConfigured("the inbox is at a relay domain")
         }
 
@@ -126,7 +126,7 @@ final class ForwardSession {
         let sender = ForwardEnvelope.reportableSender(
             client: client, author: author, proof: proof, sources: own, evidence: evidence
         ) { [settings = engine.settings, number = account.number] address in
-            number == ProbeIdentity.account || !settings.isRelayDomain(settings.delivery(address).domain)
+            !settings.isDeadEnd(settings.delivery(address).domain, for: number)
         }
         var rewriting = ForwardRewriting(engine: engine, account: account, author: author)
         let edits = try rewriting.rewrite(header, evidence: evidence).edits

@@ -25,7 +25,7 @@ struct MailtoURI {
     /// The URI with every recipient replaced. Blind copies are dropped, and so is every header field but those named here that
     /// holds something like an address (RFC 6068 section 4: a program need not, and should not, take arbitrary fields).
     ///
-    /// - Parameter keepsEquals: leaves `=` in an address as it is: calendar programs compare what they read, decoded or not.
+    /// - Parameter keepsEquals: leaves `=` in an address unchanged: calendar programs compare what they read, decoded or not.
     func mapping(keepsEquals: Bool = false, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
         var uri = Array("mailto:".utf8) + Self.map(path, keepsEquals, transform)
         var separator = UInt8(ascii: "?")
@@ -48,7 +48,7 @@ struct MailtoURI {
         return uri
     }
 
-    /// Commas between addresses stand as they are, those within one are encoded (RFC 6068 section 2); some programs encode both.
+    /// Commas between addresses stay unchanged, those within one are encoded (RFC 6068 section 2); some programs encode both.
     private static func map(_ list: ArraySlice<UInt8>, _ keepsEquals: Bool, _ transform: (AddrSpec) -> AddrSpec) -> [UInt8] {
         var seen: Set<AddrSpec> = []
         let addresses = list.split(separator: UInt8(ascii: ",")).flatMap { element in

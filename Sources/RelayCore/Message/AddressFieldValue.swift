@@ -3,10 +3,10 @@
 import InternetMessage
 
 enum AddressFieldValue {
-    /// Column at which the next address goes to a line of its own (RFC 5322 section 2.1.1 asks for lines of 78).
+    /// Column at which the next address goes to a new line (RFC 5322 section 2.1.1 asks for lines of 78).
     private static let column = 78
 
-    /// Octets of a display name as it is written; a longer one goes into encoded words, which can be folded between. Far enough
+    /// Octets of a display name as written; a longer one goes into encoded words, which can be folded between. Far enough
     /// below the 998 of a line for the address to follow.
     private static let longestName = 800
 

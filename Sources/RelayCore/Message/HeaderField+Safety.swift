@@ -11,7 +11,8 @@ extension HeaderField {
             && controls.isDisjoint(with: .ambiguous)
     }
 
-    /// Octets of a line without its end (RFC 5322 section 2.1.1). A server on the way may break a longer one, signed as it is.
+    /// Octets of a line without its end (RFC 5322 section 2.1.1). A server on the way may break a longer one, although it is
+    /// signed.
     static let longestLine = 998
 
     /// Whether no line of the field is too long.

@@ -72,7 +72,7 @@ package struct MessageIDs: Sendable {
     }
 
     /// An id that a forward carries in References beside a message id at a domain that is not the team's, so that
-    /// the answer, which repeats References, shows that this other id came from the team and may go back as it is.
+    /// the answer, which repeats References, shows that this other id came from the team and may go back unchanged.
     package func witness(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
         [keys.activeID, Self.witness] + mac("witness", id, account: account, key: keys.activeKey) + [UInt8(ascii: "@")]
             + Array(relayDomain.utf8)

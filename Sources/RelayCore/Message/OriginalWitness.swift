@@ -5,7 +5,7 @@ import MailCrypto
 import Support
 
 /// `X-Postern-Witness: <key id><MAC of Message-ID><MAC of Subject>`, put on every forward, whatever it says. A report that
-/// returns the header section carries it back. Only what it confirms is told to the team, and unchanged: a rewriting that
+/// returns the header section carries it back. Only what it confirms is passed on to the team, and unchanged: a rewriting that
 /// depended on the inbox would tell a team which of its guesses was right.
 package struct OriginalWitness: Sendable {
     package static let fieldName = "X-Postern-Witness"

@@ -2,7 +2,7 @@
 
 import InternetMessage
 
-/// The ids of one header section on their way to a team. What the team made goes back as it is, recognized by its domain or by a
+/// The ids of one header section on their way to a team. What the team made goes back unchanged, recognized by its domain or by a
 /// witness; every other id is hidden. Neither depends on what is in the id: a team could write guesses of the inbox into its own.
 struct OutwardIDs {
     /// Fields that name other messages.

@@ -8,7 +8,7 @@ final class ForwardMentions {
     private let engine: RelayEngine
     private let account: RelayAccount
     private let filter: MentionFilter
-    /// Made for the first text in which something may stand: for nearly every message it is not.
+    /// Made for the first text in which something may be: for nearly every message it is not.
     private lazy var text = TextRewriter(
         names: ReplyNames(
             engine: engine, account: account, message: HeaderSection(), envelopeSender: "",

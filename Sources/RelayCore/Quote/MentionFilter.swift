@@ -10,7 +10,7 @@ import InternetMessage
 ///
 /// Not thread-safe: one for each message.
 final class MentionFilter {
-    /// Octets of a word that stand together, with the first of them highest.
+    /// Adjacent octets of a word, with the first of them highest.
     private struct Piece {
         let value: UInt64
         let mask: UInt64
@@ -24,7 +24,7 @@ final class MentionFilter {
         static let mention: Parts = [.local, .domain]
     }
 
-    /// Octets of a word that are compared, and those by which they are looked up; a shorter word is taken to stand everywhere.
+    /// Octets of a word that are compared, and those by which they are looked up; a shorter word counts as being everywhere.
     private static let width = 8
     private static let shortest = 4
     /// Inboxes of a user that are looked for in this way; with more, or with one beyond ASCII, every text is worth a look.
@@ -37,7 +37,7 @@ final class MentionFilter {
     private var bits = [UInt64](repeating: 0, count: 64)
     /// Octets that are in a piece.
     private var alphabet = [Bool](repeating: false, count: 256)
-    /// Parts that are taken to stand everywhere.
+    /// Parts that count as being everywhere.
     private var everywhere: Parts = []
     /// Octets of the shortest mention.
     private var minimum = Int.max
@@ -72,7 +72,7 @@ final class MentionFilter {
                 return
             }
             for local in locals where LocalPartGuard(local) != .none { add(local, .mention) }
-            // With dots anywhere in it, it has no octets that stand together.
+            // With dots anywhere in it, it has no adjacent octets.
             if providers.ignoresDots(canonical.domain) {
                 everywhere.insert(.local)
             } else {
@@ -246,7 +246,7 @@ final class MentionFilter {
         ) -> Int {
             var last = before
             var index = start
-            // Units since the last that this reading has of its own.
+            // Units since the last that only this reading has.
             var own = 0
             while index < text.count, own < MentionFilter.width {
                 let octet = text[index]

@@ -299,7 +299,7 @@ struct QuoteStructure {
         }
     }
 
-    /// `-----Original Message-----`; above armour stands what the user's program wrote, and below it as well.
+    /// `-----Original Message-----`; above armour is what the user's program wrote, and below it as well.
     private static func isSeparator(_ words: ArraySlice<UInt8>) -> Bool {
         let dash = UInt8(ascii: "-")
         guard !words.starts(with: "-----BEGIN ".utf8), !words.starts(with: "-----END ".utf8) else { return false }

@@ -30,7 +30,7 @@ enum OwnAddress {
     ) throws(Refusal) -> Bool {
         let author: AddrSpec
         do { author = try Reply.prove(header, evidence: evidence, client: client).author } catch {
-            if case .temporary = error { throw error }
+            if error.isTemporary { throw error }
             return false
         }
         let named = reverseAccounts(in: header, engine: engine)

@@ -41,7 +41,7 @@ enum Reply {
             isAutomatic: isAutomatic, now: message.now, hops: hops(engine: engine, header: message.header), stored: stored)
         let rewritten: OutgoingMessage
         do {
-            rewritten = try message.body.rewrite(whileWaiting: message.whileWaiting, keeping: { $0.octets(beside: $1) }) {
+            rewritten = try message.body.rewrite(turn: message.turn, keeping: { $0.octets(beside: $1) }) {
                 body throws(Refusal) in
                 try rewriting.rewrite(body: body)
             }

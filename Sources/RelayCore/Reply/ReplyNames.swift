@@ -9,7 +9,7 @@ package struct ReplyNames {
     package let relayAddress: AddrSpec
     /// Every address of the user that may not reach the team: all inboxes, and those that this message itself carries.
     ///
-    /// Addresses only. A domain, host name or IP address by itself is never looked for in text, whoever's it is: what the user
+    /// Addresses only. A domain, host name or IP address by itself is never looked for in text: what the user
     /// typed stays, and a team's guess comes back as it went. Where programs write such names, in trace fields, Content-IDs,
     /// boundaries and report fields, they go by the name of the field or by `mayTell`, which asks nothing of the inbox either.
     package let hidden: [InboxAddress]

@@ -59,9 +59,9 @@ struct ReplyRewriting {
         guard let team = names.judge as? TeamText else { return outgoing }
         if let failure = team.failure { throw .storeTrouble(failure.detail) }
         // What the team wrote may name the inbox as long as it pleases. The copy that is searched has that taken out too, with a
-        // budget of its own: that it is made may not be told by what it takes.
+        // separate budget: what it takes may not reveal that it is made.
         let (searched, known) = team.kept == 0 ? (outgoing, stretches) : try hidingAll.compose(body, self.budget(body))
-        // Every id is hidden, or the team's own, in which any guess of its may stand.
+        // Every id is hidden, or the team's own, in which any guess of its may be.
         let header = HeaderSection(
             searched.header.fields.filter { field in !OutwardIDs.threadFields.contains { field.isNamed($0) } })
         // What the operator chose to deliver all the same is in the body already; the header must be clean even so.

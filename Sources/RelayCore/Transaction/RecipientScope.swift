@@ -7,7 +7,7 @@ struct RecipientScope {
     /// Days since 1970.
     let day: UInt64
 
-    /// Judges by form and MAC, and by whether a relay address exists; nothing of an account's state is told here.
+    /// Judges by form and MAC, and by whether a relay address exists; nothing of an account's state is revealed here.
     func scope(of path: String) throws(Refusal) -> TransactionScope {
         switch RecipientReading.read(path, settings: engine.settings, tokens: engine.tokens) {
         case .unknown: throw .unknownAddress("no such local part")
@@ -39,8 +39,7 @@ struct RecipientScope {
         let address = stored.address(of: token)
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
         guard let address else { throw .replyNotProved(RelayReason("bad-reverse-address", "nothing is stored under it")) }
-        // The probe's addresses lead to where Postfix keeps what it cannot deliver: there it is looked for.
-        guard token.account != ProbeIdentity.account, engine.settings.isRelayDomain(address.domain) else { return address }
+        guard engine.settings.isDeadEnd(address.domain, for: token.account) else { return address }
         guard
             case .operatorMailbox(let target) = RecipientReading.read(
                 "<\(address.wireForm)>", settings: engine.settings, tokens: engine.tokens)

@@ -7,19 +7,19 @@ import MailCrypto
 
 /// A mail transaction of the relay. Not thread-safe: one caller at a time.
 package final class RelayTransaction {
-    private let engine: RelayEngine
-    private let client: SMTPClientIdentity
+    let engine: RelayEngine
+    let client: SMTPClientIdentity
     /// Seconds since 1970.
-    private let now: Int64
+    let now: Int64
 
-    private var recipients = RecipientParts()
-    private var header = HeaderSection()
+    private(set) var recipients = RecipientParts()
+    private(set) var header = HeaderSection()
     private var headerSize = 0
     private var messageSize = 0
     private var early: Refusal?
-    private var forward: ForwardSession?
+    private(set) var forward: ForwardSession?
     private var authentication: (any AuthenticationSession)?
-    private var held: HeldBody?
+    private(set) var held: HeldBody?
     /// A message to a relay address that no one registered, and that the address's own user may have written: what it is answered
     /// otherwise.
     private var unlessOwn: Refusal?
@@ -27,9 +27,9 @@ package final class RelayTransaction {
     private lazy var isFannedOut = canFanOut()
     private let canFanOut: () -> Bool
     /// Of a reply, once it was decided on: whether SPF proves its author.
-    private var isReplyEnvelopeProof = false
+    private(set) var isReplyEnvelopeProof = false
     /// Whether `finish` took a place of the daily limit.
-    private var hasReserved = false
+    var hasReserved = false
 
     /// - Parameters:
     ///   - client: SMTP client, HELO and reverse-path without angle brackets.
@@ -42,12 +42,13 @@ package final class RelayTransaction {
         self.canFanOut = canFanOut
     }
 
+    private var account: AccountNumber? { scope.account }
     private var day: UInt64 { UInt64(max(0, now) / 86_400) }
     /// What the message that goes on in place carries.
-    private var scope: TransactionScope { recipients.first.scope }
-    private var paths: [String] { recipients.first.paths }
+    var scope: TransactionScope { recipients.first.scope }
+    var paths: [String] { recipients.first.paths }
     /// What gets a copy of the message.
-    private var further: ArraySlice<(scope: TransactionScope, paths: [String])> { recipients.further }
+    var further: ArraySlice<(scope: TransactionScope, paths: [String])> { recipients.further }
 
     /// Whether anything in this transaction is the relay's business. Told from the first accepted recipient on.
     package var isOurs: Bool {
@@ -80,7 +81,7 @@ package final class RelayTransaction {
 
     // MARK: RCPT
 
-    /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is told here.
+    /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is revealed here.
     /// - Parameter path: the argument of RCPT TO unchanged there.
     package func addRecipient(_ path: String) throws(Refusal) {
         if let told = engine.refusedRecipients.reply(to: path, for: client, now: now) { throw .toldBefore(told) }
@@ -153,7 +154,7 @@ package final class RelayTransaction {
             forward?.prepare()
             held = HeldBody(budget: engine.replyMemory, isRewritten: false, hasCopies: true)
         case .reply, .returnPath:
-            // The DNS is waited for while nothing is held, and whoever cannot be proved whatever the body is holds nothing.
+            // The DNS is waited for while nothing is held, and a message that no body could prove holds nothing.
             let session = engine.authenticator.begin(client: client, header: header, now: now)
             if let best = session.prepare(), case .reply(_, _, let beside) = scope {
                 do { _ = try Reply.prove(header, evidence: best, client: client) } catch {
@@ -194,95 +195,16 @@ package final class RelayTransaction {
     // MARK: End of data
 
     /// Decides. Called once. Where the decision has copies, all of them must be handed over before it is applied.
-    /// - Parameter whileWaiting: called again and again for as long as there is no memory to rewrite the message.
-    package func finish(whileWaiting: @escaping () -> Void = {}) -> RelayDecision {
+    /// - Parameter turn: by which it waits while there is no memory to rewrite the message; nil where it cannot: then the message
+    ///   is deferred.
+    package func finish(turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
         guard !further.isEmpty, let original, let number = account else {
-            let decision = decide(whileWaiting)
+            let decision = decide(turn)
             hasReserved = decision.outcome == .relay
             return decision
         }
-        do throws(DirectoryFailure) {
-            let marks = FanOutMarks(keys: engine.keys, original: original)
-            var copies: [FanOutCopy] = []
-            for (scope, paths) in further {
-                let all = marks.marks(paths)
-                guard let account = scope.account, let mark = all.first else { continue }
-                if try !isHandedOver(all, account) { copies.append(FanOutCopy(account: account, paths: paths, mark: mark)) }
-            }
-            // The first one may have been a further one when the message came before, and have its copy.
-            if try isHandedOver(marks.marks(paths), number) {
-                return RelayDecision(
-                    .discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
-            }
-            let decision = decide(whileWaiting)
-            if case .refuse(let refusal) = decision.outcome {
-                guard refusal.isOfRecipient else { return decision }
-                refused(paths, refusal.reply)
-                return .refuse(.fanOutRefused)
-            }
-            hasReserved = decision.outcome == .relay
-            // What goes on in place is for the first account alone.
-            let others = further.flatMap(\.paths).map { Modification.deleteRecipient($0) }
-            return RelayDecision(
-                decision.outcome, modifications: decision.modifications + others, reasons: decision.reasons, copies: copies)
-        } catch {
-            return .refuse(.storeTrouble(error.detail))
-        }
+        return finish(original, of: number, turn)
     }
-
-    private func isHandedOver(_ marks: [[UInt8]], _ account: AccountNumber) throws(DirectoryFailure) -> Bool {
-        if marks.contains(where: engine.handedOver.contains) { return true }
-        for mark in marks where try engine.directory.isHandedOver(mark, account: account, now: now) { return true }
-        return false
-    }
-
-    private var account: AccountNumber? { scope.account }
-
-    /// The message as it came, while its body is held: what copies are made of.
-    package var original: FanOutOriginal? {
-        held.map { FanOutOriginal(sender: client.mailFrom, header: header, body: $0.bytes) }
-    }
-
-    /// Called before the first copy is handed over.
-    /// - Throws: where nothing could be remembered of them. Then none may be handed over: a repetition would bring them again.
-    package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
-        do {
-            try engine.directory.beginHandOver(copies.map { ($0.mark, $0.account) }, until: now + Self.handedOverSeconds)
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
-    }
-
-    /// A copy is in the custody of Postfix: a repetition of the message does not make another one.
-    /// - Throws: where that cannot be written. This process knows it all the same; no further copy may be handed over.
-    package func handedOver(_ copy: FanOutCopy) throws(Refusal) {
-        do {
-            try engine.directory.rememberHandedOver(copy.mark, account: copy.account, until: now + Self.handedOverSeconds)
-        } catch {
-            engine.handedOver.insert(copy.mark)
-            throw .storeTrouble("a copy that was handed over cannot be noted: \(error.detail)")
-        }
-    }
-
-    /// A copy was refused. Unless that passes by itself, whoever repeats the message learns which (`RefusedRecipients`).
-    /// - Returns: the answer to the whole message.
-    package func refused(_ copy: FanOutCopy, _ reply: SMTPReply) -> Refusal {
-        guard SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 else {
-            return .fanOutFailed("a copy was answered \(reply.code) \(reply.enhanced)")
-        }
-        refused(copy.paths, reply)
-        return .fanOutRefused
-    }
-
-    private func refused(_ paths: [String], _ reply: SMTPReply) {
-        guard isEnvelopeProof, SMTPReply.isOfRecipient(reply.code, reply.enhanced) else {
-            return engine.refusedRecipients.separate(client, now: now)
-        }
-        for path in paths { engine.refusedRecipients.note(reply, of: path, for: client, now: now) }
-    }
-
-    /// Whether the envelope alone proves the author, as SPF does.
-    private var isEnvelopeProof: Bool { forward?.isEnvelopeProof ?? isReplyEnvelopeProof }
 
     /// The decision is not applied after all: gives back what it took.
     package func giveUp() {
@@ -291,29 +213,24 @@ package final class RelayTransaction {
         if let forward { forward.giveUp() } else { engine.directory.release(.reply, account: account, day: day) }
     }
 
-    /// For how long a copy that was handed over is remembered: as long as senders go on repeating a message (RFC 5321 section
-    /// 4.5.4.1).
-    private static let handedOverSeconds: Int64 = 5 * 86_400
-
-    private func decide(_ whileWaiting: @escaping () -> Void) -> RelayDecision {
+    func decide(_ turn: @escaping () -> (any RewritingTurn)?) -> RelayDecision {
         do {
             switch scope {
             case .empty, .elsewhere: return RelayDecision(.untouched, reasons: [])
             case .operatorMail(let targets): return operatorMail(to: targets)
             case .forward(let account): return try decideForward(account)
             case .reply(let number, let correspondents, let beside):
-                let message = try incoming(whileWaiting)
+                let message = try incoming(turn)
                 do {
                     return try Reply.decide(
                         engine: engine, message: message, account: number, correspondents: correspondents, paths: paths,
                         isOfOneAccount: scope.isOfOneAccount)
                 } catch {
-                    var isTeams = false
-                    if case .permanent = error {
-                        isTeams = beside.contains {
+                    let isTeams =
+                        !error.isTemporary
+                        && beside.contains {
                             OwnAddress.isWrittenByTeam(header, of: $0, evidence: message.evidence, client: client)
                         }
-                    }
                     guard isTeams || error.reason.code == Refusal.mixedAccounts.reason.code else { throw error }
                     // One of them may have it and the other may not, so they come apart: a team's mail to its user and to a
                     // reverse address, or a user's to a reverse address and to a relay address of someone else.
@@ -321,7 +238,7 @@ package final class RelayTransaction {
                     throw Refusal.fanOutRefused
                 }
             case .returnPath(let token):
-                return try Bounce.decide(engine: engine, message: try incoming(whileWaiting), token: token, paths: paths)
+                return try Bounce.decide(engine: engine, message: try incoming(turn), token: token, paths: paths)
             case .answer(let token):
                 guard let authentication else { throw Refusal.notConfigured("end of data before end of header") }
                 return try ConfirmationReply.decide(
@@ -343,7 +260,7 @@ package final class RelayTransaction {
             guard let forward else { throw .notConfigured("end of data before end of header") }
             do { return try forward.finish(paths: paths) } catch {
                 // Once the author is proved as the team's, the answer is the team's.
-                guard case .permanent = error, let found = forward.unadmitted,
+                guard !error.isTemporary, let found = forward.unadmitted,
                     !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty
                 else { throw error }
                 (refusal, evidence) = (error, found)
@@ -355,7 +272,7 @@ package final class RelayTransaction {
         return OwnAddress.accepted
     }
 
-    private func incoming(_ whileWaiting: @escaping () -> Void) throws(Refusal) -> IncomingMessage {
+    private func incoming(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> IncomingMessage {
         guard let authentication, let held else { throw .notConfigured("end of data before end of header") }
         let evidence = authentication.finish()
         if !further.isEmpty, case .success(let author) = AuthorAddress.parse(header: header),
@@ -364,7 +281,7 @@ package final class RelayTransaction {
             isReplyEnvelopeProof = (try? ReplyProof.prove(author: author, evidence: alone)) != nil
         }
         return IncomingMessage(
-            client: client, header: header, body: held, evidence: evidence, now: now, day: day, whileWaiting: whileWaiting)
+            client: client, header: header, body: held, evidence: evidence, now: now, day: day, turn: turn)
     }
 
     /// Mail to the operator: to the operator's address, with the null sender, so that nothing of ours ever answers it.
@@ -390,11 +307,11 @@ struct IncomingMessage {
     let evidence: AuthenticationEvidence
     let now: Int64
     let day: UInt64
-    /// Called again and again while there is no memory to rewrite the message.
-    let whileWaiting: () -> Void
+    /// By which it waits while there is no memory to rewrite it.
+    let turn: () -> (any RewritingTurn)?
 
     /// What the body says, where it is a report.
     func report() throws(Refusal) -> DeliveryReport {
-        try body.rewrite(whileWaiting: whileWaiting) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
+        try body.rewrite(turn: turn) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
     }
 }

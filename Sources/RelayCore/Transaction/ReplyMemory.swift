@@ -1,6 +1,5 @@
 // The budget that replies and reports share: what is held of them, and what rewriting them takes beside.
 
-import Glibc
 import Synchronization
 
 /// Octets that messages whose body is held take, over all sessions. What does not fit is deferred; what is held waits for its
@@ -25,8 +24,8 @@ package final class ReplyMemory: Sendable {
         var running = 0
         var usual = 0
         var most = 0
-        /// What waits for its turn.
-        var queue: [Turn] = []
+        /// What waits for its turn, with the octets of each body.
+        var queue: [(octets: Int, turn: any RewritingTurn)] = []
 
         /// Takes octets for a body, where room to rewrite the largest of all is left; false, and nothing taken, where not.
         mutating func take(_ octets: Int, for body: ObjectIdentifier, size: Int?) -> Bool {
@@ -53,12 +52,12 @@ package final class ReplyMemory: Sendable {
             most -= ReplyMemory.most(octets)
         }
 
-        /// Takes out of the queue whoever may begin now.
-        mutating func admit() -> [Turn] {
-            var next: [Turn] = []
+        /// Takes out of the queue what may begin now.
+        mutating func admit() -> [any RewritingTurn] {
+            var next: [any RewritingTurn] = []
             while let first = queue.first, isFree(first.octets) {
                 start(first.octets)
-                next.append(queue.removeFirst())
+                next.append(queue.removeFirst().turn)
             }
             return next
         }
@@ -75,14 +74,11 @@ package final class ReplyMemory: Sendable {
     }
 
     private let state: Mutex<State>
-    private let interval: Int
 
-    /// - Parameter interval: seconds after which whoever waits is called, so that no one takes the message for lost: far below
-    ///   what Postfix waits for its filter (milter_content_timeout, 300 s).
-    package init(limit: Int, interval: Int = 10) {
+    /// - Parameter limit: octets, over all sessions.
+    package init(limit: Int) {
         self.limit = limit
         forwards = ForwardMemory(limit: limit / 4)
-        self.interval = interval
         let lane = min(Self.laneOctets, limit / 6)
         state = Mutex(State(main: Pool(limit: limit - lane), small: Pool(limit: lane)))
     }
@@ -137,12 +133,12 @@ package final class ReplyMemory: Sendable {
     /// - Parameters:
     ///   - octets: all that the body takes from now on.
     ///   - size: octets of the body itself.
-    ///   - isRewritten: whether there must be room to rewrite it, and it does not go on as it is.
+    ///   - isRewritten: whether there must be room to rewrite it, as it does not go on unchanged.
     ///   - before: where it was held so far, and how many octets were taken for it.
     /// - Returns: where it is held now.
     func take(_ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool, before: (lane: Lane, octets: Int)) -> Lane?
     {
-        let (lane, next): (Lane?, [Turn]) = state.withLock { state in
+        let (lane, next): (Lane?, [any RewritingTurn]) = state.withLock { state in
             let rewritten = isRewritten ? size : nil
             if before.lane == .main {
                 if state.main.take(octets - before.octets, for: body, size: rewritten) { return (.main, []) }
@@ -175,23 +171,23 @@ package final class ReplyMemory: Sendable {
 
     // MARK: Rewriting
 
-    /// Waits until a body may be rewritten: as long as even the dearest kind of message fits. A small one that would have to wait
-    /// for others takes the small lane.
-    /// - Parameter whileWaiting: called again and again until then.
-    /// - Returns: where it is rewritten, for `end`.
-    func begin(_ octets: Int, whileWaiting: () -> Void) -> Lane {
-        let (turn, lane): (Turn?, Lane) = state.withLock { state in
+    /// Begins to rewrite a body as soon as even the dearest kind of message fits. A small one that would have to wait for others
+    /// takes the small lane.
+    /// - Parameter turn: made where it has to wait, and waited for.
+    /// - Returns: where it is rewritten, for `end`; nil where it would have to wait and there is no turn.
+    func begin(_ octets: Int, turn: () -> (any RewritingTurn)?) -> Lane? {
+        let (waiting, lane): ((any RewritingTurn)?, Lane?) = state.withLock { state in
             for lane in [.main, .small] as [Lane] where lane == .main || octets <= Self.smallBody {
                 guard state[lane].queue.isEmpty, state[lane].isFree(octets) else { continue }
                 state[lane].start(octets)
                 return (nil, lane)
             }
-            let turn = Turn(octets)
+            guard let turn = turn() else { return (nil, nil) }
             let lane: Lane = octets <= Self.smallBody ? .small : .main
-            state[lane].queue.append(turn)
+            state[lane].queue.append((octets, turn))
             return (turn, lane)
         }
-        turn?.wait(interval, whileWaiting)
+        waiting?.wait()
         return lane
     }
 
@@ -209,34 +205,14 @@ package final class ReplyMemory: Sendable {
         }
         for turn in next { turn.begin() }
     }
+}
 
-    /// A thread that waits for its turn.
-    private final class Turn: @unchecked Sendable {
-        let octets: Int
-        private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-
-        init(_ octets: Int) {
-            self.octets = octets
-            sem_init(semaphore, 0, 0)
-        }
-
-        deinit {
-            sem_destroy(semaphore)
-            semaphore.deallocate()
-        }
-
-        func begin() { sem_post(semaphore) }
-
-        func wait(_ interval: Int, _ meanwhile: () -> Void) {
-            while true {
-                var until = timespec()
-                clock_gettime(CLOCK_REALTIME, &until)
-                until.tv_sec += interval
-                if sem_timedwait(semaphore, &until) == 0 { return }
-                if errno == ETIMEDOUT { meanwhile() }
-            }
-        }
-    }
+/// A body's turn to be rewritten. The core has no threads and no clock: what runs transactions hands in how a turn is waited for.
+package protocol RewritingTurn: Sendable {
+    /// It may begin. Called once, by any thread.
+    func begin()
+    /// Returns once it may begin.
+    func wait()
 }
 
 /// A body held in memory against the shared budget, which gets it back when the body is let go. Not thread-safe.
@@ -267,7 +243,7 @@ final class HeldBody {
     deinit { budget.give(back: taken, of: ObjectIdentifier(self), in: lane) }
 
     /// Takes the next octets.
-    /// - Throws: what the sender is told: to come again where the budget is used up, or that no such message ever fits.
+    /// - Throws: the answer to the sender: to retry where the budget is used up, or that no such message ever fits.
     func append(_ chunk: UnsafeRawBufferPointer) throws(Refusal) {
         guard !chunk.isEmpty else { return }
         let size = count + chunk.count
@@ -313,16 +289,17 @@ final class HeldBody {
 
     /// Works on the whole body when it is its turn.
     /// - Parameters:
-    ///   - whileWaiting: called again and again until then.
+    ///   - turn: by which it waits where there is no room; nil where it cannot wait.
     ///   - keeping: octets that a result takes beside the body for as long as this object lives.
     func rewrite<Result>(
-        whileWaiting: () -> Void, keeping: (Result, [UInt8]) -> Int = { _, _ in 0 }, _ work: ([UInt8]) throws(Refusal) -> Result
+        turn: () -> (any RewritingTurn)?, keeping: (Result, [UInt8]) -> Int = { _, _ in 0 },
+        _ work: ([UInt8]) throws(Refusal) -> Result
     ) throws(Refusal) -> Result {
-        let turn = budget.begin(count, whileWaiting: whileWaiting)
+        guard let running = budget.begin(count, turn: turn) else { throw .replyMemory }
         var kept = 0
         defer {
             taken += kept
-            budget.end(count, in: turn, keeping: kept, of: ObjectIdentifier(self), heldIn: lane)
+            budget.end(count, in: running, keeping: kept, of: ObjectIdentifier(self), heldIn: lane)
         }
         let body = bytes
         let result = try work(body)

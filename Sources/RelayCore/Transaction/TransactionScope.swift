@@ -34,7 +34,7 @@ enum TransactionScope {
     }
 
     /// Reverse addresses and relay addresses in one transaction: what a reply to all is sent to. Of whatever accounts, since
-    /// whoever is told at RCPT that they do not belong together is told whose they are.
+    /// an answer at RCPT that they do not belong together would reveal whose they are.
     static func repliedToAll(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
         switch (scope, other) {
         case (.reply(let number, let correspondents, let beside), .forward(let account)),

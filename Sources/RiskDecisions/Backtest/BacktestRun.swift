@@ -45,7 +45,7 @@ package struct BacktestRun {
         (self.teams, self.apps) = (teams, apps)
     }
 
-    /// Reads everything, the oldest first; `progress` is told how many rows were read.
+    /// Reads everything, the oldest first; `progress` gets how many rows were read.
     package mutating func run(progress: (Int) -> Void = { _ in }) throws {
         var place: Int64 = 0
         while true {

@@ -1,5 +1,6 @@
 // A question as a backend asks it, before anything is looked up.
 
+import CEL
 import RiskPolicy
 
 /// "Does this person need an extra check before I go on?"

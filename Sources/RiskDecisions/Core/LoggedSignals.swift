@@ -1,5 +1,6 @@
-// The signals of a logged decision, made the input of a policy again: of its own in a replay, of another one in a backtest.
+// The signals of a logged decision, made the input of a policy again: of the same one in a replay, of another one in a backtest.
 
+import CEL
 import Identity
 import JSON
 import PosternStore

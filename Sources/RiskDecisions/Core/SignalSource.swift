@@ -1,5 +1,6 @@
 // From what is known to the signals that a policy declares, and to the line of the log that keeps them.
 
+import CEL
 import JSON
 import MailCrypto
 import PosternStore

@@ -5,7 +5,7 @@ import PosternStore
 import RiskPolicy
 import Synchronization
 
-/// Says which policy decides for a team or app. Asking costs one short lock; whoever asked keeps the policy for that decision.
+/// Says which policy decides for a team or app. Asking costs one short lock; the caller keeps the policy for that decision.
 package final class ActivePolicies: Sendable {
     /// For health checks and metrics.
     package struct Health: Sendable, Equatable {
@@ -46,7 +46,7 @@ package final class ActivePolicies: Sendable {
         var revision: Int64 = -1
         /// By name: what decides.
         var good: [String: LoadedPolicy] = [:]
-        /// By name: why what it stands for is not what decides.
+        /// By name: why the policy of this name is not what decides.
         var refused: [String: (hash: String, reason: String)] = [:]
         var states: [PolicyHostState] = []
         var reportedAt: Int64 = .min
@@ -60,7 +60,7 @@ package final class ActivePolicies: Sendable {
     private let snapshot: Mutex<Snapshot>
     private let progress: Mutex<Progress>
 
-    /// Seconds after which a host says again what it serves, so that one that is gone can be told from one that is well.
+    /// Seconds after which a host says again what it serves, so that one that is gone can be distinguished from one that works.
     package static let reportInterval: Int64 = 60
 
     /// Reads and compiles the policies of the store; where the present one does not load, the latest earlier one that does, and
@@ -103,7 +103,7 @@ package final class ActivePolicies: Sendable {
 
     // MARK: Following
 
-    /// Looks whether the store says otherwise, and follows. What cannot be read or loaded leaves what decides as it is; health
+    /// Looks whether the store says otherwise, and follows. What cannot be read or loaded leaves what decides unchanged; health
     /// and log say so. Never throws: a host decides on whatever happens.
     package func refresh(now: Int64) {
         progress.withLock { progress in
@@ -140,7 +140,7 @@ package final class ActivePolicies: Sendable {
                 PolicyHostState(
                     host: host, name: $0.name, wanted: $0.wanted, serving: $0.serving, reason: $0.reason, at: now)
             }
-            // Others are told when it can be told: a store that can only be read is no reason not to decide.
+            // Others are told when it can be written: a store that can only be read is no reason not to decide.
             do {
                 try repository.report(host: host, states)
                 progress.isReported = true

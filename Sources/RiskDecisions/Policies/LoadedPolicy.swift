@@ -1,5 +1,6 @@
 // A policy out of the store, compiled.
 
+import CEL
 import Foundation
 import PolicyRules
 import PosternStore

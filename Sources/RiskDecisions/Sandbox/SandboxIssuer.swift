@@ -9,7 +9,7 @@ package struct SandboxToken: Sendable {
     package var subject: String
     /// The `client_id`.
     package var audience: String
-    /// The claim as it is to stand; nil for none.
+    /// The claim to write; nil for none.
     package var nonceClaim: String?
     /// 0, 1, 2, or anything else that a test wants to see ignored; nil for none.
     package var realUserStatus: Int64?

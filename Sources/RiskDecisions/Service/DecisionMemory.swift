@@ -7,7 +7,7 @@ import Synchronization
 struct BoundedMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Each value with the number of its place in the order.
     private var values: [Key: (value: Value, number: Int)] = [:]
-    /// Oldest first. Of a key that was removed, or removed and set again, an entry is left that stands for nothing.
+    /// Oldest first. Of a key that was removed, or removed and set again, an empty entry remains.
     private var order: [(key: Key, number: Int)] = []
     private var first = 0
     private var lastNumber = 0
@@ -16,7 +16,7 @@ struct BoundedMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     init(capacity: Int) { self.capacity = max(1, capacity) }
 
     var count: Int { values.count }
-    /// Entries of the list, those that stand for nothing included: at most three times the capacity.
+    /// Entries of the list, empty ones included: at most three times the capacity.
     var listed: Int { order.count }
     subscript(key: Key) -> Value? { values[key]?.value }
 

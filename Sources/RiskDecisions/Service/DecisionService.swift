@@ -1,5 +1,6 @@
 // Questions to answers: looks up, decides by the pure core, and applies what was settled.
 
+import CEL
 import Identity
 import Logging
 import MailCrypto
@@ -373,7 +374,7 @@ package final class DecisionService: Sendable {
         }
     }
 
-    /// `rd_`, seven characters of time and 95 random bits. What is decided at one time lies together in the log's index, which
+    /// `rd_`, seven characters of time and 95 random bits. What is decided at one time is together in the log's index, which
     /// would else be written all over.
     static func newID(now: Int64) throws -> String {
         let time = String(decoding: Base32.encode(UInt64(clamping: now), digits: 7), as: UTF8.self)

@@ -5,7 +5,6 @@ import Synchronization
 /// Open for a second after each failure: until then questions are answered without the store.
 package final class StoreBreaker: Sendable {
     private let retryAt = Mutex<Double>(-.infinity)
-    private let failures = Mutex<Int>(0)
     /// Seconds, on a clock that never goes back.
     private let monotonic: @Sendable () -> Double
 
@@ -17,14 +16,10 @@ package final class StoreBreaker: Sendable {
     /// Whether to ask the store.
     package var isClosed: Bool { retryAt.withLock { monotonic() >= $0 } }
 
-    /// How often it failed since the start.
-    package var failureCount: Int { failures.withLock { $0 } }
-
     /// It failed.
     package func failed() {
         let until = monotonic() + Self.pause
         retryAt.withLock { $0 = until }
-        failures.withLock { $0 += 1 }
     }
 
     private static let start = ContinuousClock.now

@@ -1,6 +1,7 @@
 // postern decide: the question of POST /v1/decisions from the command line.
 
 import ArgumentParser
+import CEL
 import Foundation
 import Identity
 import Logging

@@ -1,6 +1,7 @@
 // `postern policy backtest`: a candidate put to the decisions of the past.
 
 import ArgumentParser
+import CEL
 import Foundation
 import PosternStore
 import RiskDecisions

@@ -1,6 +1,7 @@
 // `postern policy diff`: what two policies say and decide differently.
 
 import ArgumentParser
+import CEL
 import Foundation
 import PosternStore
 import RiskPolicy

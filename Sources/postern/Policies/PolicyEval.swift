@@ -1,6 +1,7 @@
 // `postern policy eval`: evaluates expressions for authors, one by one or as JSON lines.
 
 import ArgumentParser
+import CEL
 import Foundation
 import RiskPolicy
 

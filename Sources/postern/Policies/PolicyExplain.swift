@@ -1,6 +1,7 @@
 // `postern policy explain`: why a case is decided as it is.
 
 import ArgumentParser
+import CEL
 import RiskPolicy
 
 struct PolicyExplain: ParsableCommand {

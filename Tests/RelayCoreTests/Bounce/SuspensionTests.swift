@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -28,7 +29,7 @@ import Testing
     private static let today = UInt64(Fixture.now / 86_400)
 
     @Test func theRateSuspendsForwardingAndTheProvedSenderIsToldToWait() {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         for _ in 0..<8 {
             #expect(
                 fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome
@@ -45,7 +46,7 @@ import Testing
         #expect(Self.report(fixture, nonce: 5).decision.reasons.map(\.code).contains("inbox-now-suspended"))
         let answer = fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter)
         #expect(answer.refusals.isEmpty, "nothing is told at RCPT")
-        guard case .refuse(.temporary(let refusal)) = answer.decision.outcome else {
+        guard case .refuse(let refusal) = answer.decision.outcome, refusal.isTemporary else {
             Issue.record("\(answer.decision.outcome)")
             return
         }
@@ -55,7 +56,7 @@ import Testing
     }
 
     @Test func aFewFailuresOfManyMessagesSuspendNothing() {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         for _ in 0..<50 { _ = fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter) }
         for nonce in 1...10 { #expect(Self.report(fixture, nonce: UInt64(nonce)).decision.outcome == .relay) }
         #expect(fixture.directory.counted(.inboxBounced) == 10)
@@ -65,7 +66,7 @@ import Testing
     }
 
     @Test func aSenderWithoutProofLearnsNothing() {
-        let proved = Fixture(evidence: Fixture.signed("app.example"))
+        let proved = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let asked: (RelayAccount) -> String = { account in
             let fixture = Fixture(accounts: [account], evidence: .init())
             let answer = fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter)
@@ -93,7 +94,7 @@ import Testing
 
     /// The user's own mail goes on: what is suspended is what the inbox refuses.
     @Test func repliesFromASuspendedInboxPass() {
-        let fixture = Fixture(accounts: [Fixture.anna.suspended], evidence: Fixture.signed("inbox.example"))
+        let fixture = Fixture(accounts: [Fixture.anna.suspended], evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse =
             fixture.engine.tokens.reverse(
                 account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -135,7 +136,7 @@ import Testing
     @Test func reportsCountAgainstTheDailyLimitOfForwards() {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
         settings.limits.messagesPerDay = 3
-        let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: settings)
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings)
         let outcomes = (1...5).map { nonce in
             fixture.play(from: "", to: [Self.path(fixture, nonce: UInt64(nonce))], message: Self.report()).decision.outcome
         }
@@ -162,7 +163,7 @@ import Testing
 
     /// The return path with which a reply really leaves knows its correspondents.
     @Test func aReplyLeavesWithAReturnPathThatKnowsItsRecipients() throws {
-        let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let correspondents = ["billing@app.example", "help@app.example"].compactMap { AddrSpec(envelope: $0) }
         let recipients = correspondents.map {
             fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: $0).localPart + "@relay.example"

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -21,7 +22,7 @@ import Testing
     ) -> [String] {
         func transaction(_ canFanOut: Bool) -> RelayTransaction {
             RelayTransaction(
-                engine: engine.authenticating(by: FixedEvidenceAuthenticator(evidence: evidence)),
+                engine: engine.authenticating(by: TestAuthenticator(evidence: evidence)),
                 client: SMTPClientIdentity(address: address, helo: "client.example", mailFrom: sender), now: Fixture.now,
                 canFanOut: { canFanOut })
         }
@@ -77,7 +78,7 @@ import Testing
 
     /// The state of an account was told at RCPT to whoever repeated client and sender, proved or not.
     @Test func whomSPFDoesNotProveLearnsNothingAtRCPT() {
-        let proved = Fixture.signed("app.example")
+        let proved = AuthenticationEvidence.signed("app.example")
         let engine = Self.engine()
         #expect(Self.send(engine, proved) == ["250", "250", "451 4.3.0"])
         // From here on each account has its own transaction, whatever its state.
@@ -95,7 +96,7 @@ import Testing
     /// A DMARC result counts where nothing else is known; taken from a signature's message it would have proved the envelope.
     @Test func noEnvelopeIsProvedByASignature() throws {
         let client = SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "a@app.example")
-        var signed = Fixture.signed("app.example")
+        var signed = AuthenticationEvidence.signed("app.example")
         signed.dmarc = DMARCFinding(result: .pass, domain: "app.example", policy: "none", organizationalDomain: "app.example")
         #expect(signed.ofEnvelope(client) == nil)
         signed.spf = [SPFFinding(result: .pass, identity: .helo, domain: "app.example", reason: "")]
@@ -118,7 +119,7 @@ import Testing
     @Test func whatIsWrongWithAMessageIsNotRemembered() throws {
         let engine = Self.engine(isBobOff: false)
         let transaction = RelayTransaction(
-            engine: engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Self.spf)),
+            engine: engine.authenticating(by: TestAuthenticator(evidence: Self.spf)),
             client: SMTPClientIdentity(address: "192.0.2.1", helo: "client.example", mailFrom: "bounce@app.example"),
             now: Fixture.now,
             canFanOut: { true })

@@ -3,6 +3,7 @@
 import InternetMessage
 import MailAuth
 import MailCrypto
+import MailTesting
 import Support
 import Testing
 
@@ -31,7 +32,7 @@ struct Forwarded {
     static func fixture(rewritesLinks: Bool = true, memory: Int = 1 << 28, signer: (any MessageSigner)? = nil) -> Fixture {
         var settings = RelaySettings(relayDomains: ["relay.example", "second.example"], authservID: "mx.relay.example")
         settings.rewritesLinks = rewritesLinks
-        let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: settings, replyMemory: memory)
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings, replyMemory: memory)
         guard let signer,
             let engine = RelayEngine(
                 settings: settings, keys: Fixture.keys, directory: fixture.directory, authenticator: fixture.engine.authenticator,

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -129,7 +130,7 @@ import Testing
 
     /// What the team receives for an answer that the user's calendar mails to the organizer.
     private static func answered(_ calendar: String, to organizer: String) -> (code: String, body: String) {
-        let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let message =
             "From: Anna <anna@inbox.example>\r\nTo: \(organizer)\r\nSubject: Accepted: x\r\nMessage-ID: <a@inbox.example>\r\nMIME-Version: 1.0\r\n"
             + "Content-Type: text/calendar; charset=utf-8; method=REPLY\r\n\r\n\(calendar)"

@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import MailAuth
+import MailTesting
 import MilterTesting
 import Testing
 
@@ -41,7 +42,7 @@ import Testing
     ///   - isWhole: whether URIs are as their programs wrote them, so that it can be told which addresses was in them.
     ///   - links: counts the links of the body that lead through the relay.
     private static func faults(_ header: HeaderSection, _ body: [UInt8], isWhole: Bool = true, links: inout Int) -> [String] {
-        let evidence = Fixture.signed("app.example")
+        let evidence = AuthenticationEvidence.signed("app.example")
         let fixture = Fixture(evidence: evidence)
         let transaction = RelayTransaction(
             engine: fixture.engine,

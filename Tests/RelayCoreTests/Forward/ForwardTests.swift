@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -46,8 +47,8 @@ import Testing
     // MARK: Proof
 
     @Test func alignedSignatureProves() {
-        #expect(code(play(Fixture.signed("app.example"))) == "relay")
-        #expect(code(play(Fixture.signed("mail.app.example"))) == "relay")
+        #expect(code(play(AuthenticationEvidence.signed("app.example"))) == "relay")
+        #expect(code(play(AuthenticationEvidence.signed("mail.app.example"))) == "relay")
     }
 
     @Test func alignedSPFProves() {
@@ -55,12 +56,12 @@ import Testing
     }
 
     @Test func strangersSignatureProvesNothing() {
-        #expect(code(play(Fixture.signed("evil.example"))) == "550 5.7.26")
-        #expect(code(play(Fixture.signed("notapp.example"))) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence.signed("evil.example"))) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence.signed("notapp.example"))) == "550 5.7.26")
     }
 
     @Test func parentOfTheSourceProvesNothing() {
-        #expect(code(play(Fixture.signed("example"))) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence.signed("example"))) == "550 5.7.26")
     }
 
     @Test func signatureOverPartOfTheBodyProvesNothing() {
@@ -100,22 +101,22 @@ import Testing
         ])
         #expect(code(play(AuthenticationEvidence(spf: [spf("bounce.esp.example", .pass)]), accounts: [paired])) == "relay")
         #expect(code(play(AuthenticationEvidence(spf: [spf("other.esp.example", .pass)]), accounts: [paired])) == "550 5.7.26")
-        #expect(code(play(Fixture.signed("bounce.esp.example"), accounts: [paired])) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence.signed("bounce.esp.example"), accounts: [paired])) == "550 5.7.26")
     }
 
     @Test func singleAddressSourceTakesItsDomainAloneAsProof() {
         let single = account(sources: [RegisteredSource(scope: .address(AddrSpec(localPart: "billing", domain: "app.example")))])
-        #expect(code(play(Fixture.signed("app.example"), accounts: [single])) == "relay")
-        #expect(code(play(Fixture.signed("mail.app.example"), accounts: [single])) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence.signed("app.example"), accounts: [single])) == "relay")
+        #expect(code(play(AuthenticationEvidence.signed("mail.app.example"), accounts: [single])) == "550 5.7.26")
         let other = Self.message.replacingOccurrence(of: "billing@", with: "sales@")
-        #expect(code(play(Fixture.signed("app.example"), message: other, accounts: [single])) == "550 5.7.1")
+        #expect(code(play(AuthenticationEvidence.signed("app.example"), message: other, accounts: [single])) == "550 5.7.1")
     }
 
     // MARK: What is told to whom
 
     @Test func unregisteredAuthorIsToldWhatToRegister() {
         let message = Self.message.replacingOccurrence(of: "@app.example", with: "@stranger.example")
-        let decision = play(Fixture.signed("stranger.example"), from: "x@stranger.example", message: message)
+        let decision = play(AuthenticationEvidence.signed("stranger.example"), from: "x@stranger.example", message: message)
         guard case .refuse(let refusal) = decision.outcome else {
             Issue.record("let through")
             return
@@ -127,13 +128,13 @@ import Testing
 
     @Test func provedSenderOfAnotherTeamGetsTheAnswerOfAnUnknownAddress() {
         let message = Self.message.replacingOccurrence(of: "billing@app.example", with: "billing@shop.example")
-        #expect(code(play(Fixture.signed("shop.example"), message: message)) == "550 5.1.1")
+        #expect(code(play(AuthenticationEvidence.signed("shop.example"), message: message)) == "550 5.1.1")
         #expect(code(play(AuthenticationEvidence(), message: message)) == "550 5.7.26")
     }
 
     @Test func stateIsToldToAProvedSenderOnly() {
         let states = [account(isForwardingOn: false), account(isActive: false), account(isVerified: false), account()]
-        let proved = states.map { code(play(Fixture.signed("app.example"), accounts: [$0])) }
+        let proved = states.map { code(play(AuthenticationEvidence.signed("app.example"), accounts: [$0])) }
         #expect(proved == ["550 5.2.1", "550 5.1.6", "451 4.2.1", "relay"])
         let unproved = states.map { play(AuthenticationEvidence(), accounts: [$0]) }
         #expect(Set(unproved).count == 1)
@@ -142,7 +143,7 @@ import Testing
     @Test func dailyLimitCountsProvedMailAlone() {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx")
         settings.limits.messagesPerDay = 2
-        let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: settings)
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings)
         let codes = (0..<3).map { _ in
             code(fixture.play(from: "b@app.example", to: ["annarelay2@relay.example"], message: Self.message).decision)
         }
@@ -159,29 +160,35 @@ import Testing
         "From: team: a@app.example;\r\n",
     ])
     func unclearAuthorIsNoProof(_ header: String) {
-        #expect(code(play(Fixture.signed("app.example"), message: header + "\r\nx\r\n")) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence.signed("app.example"), message: header + "\r\nx\r\n")) == "550 5.7.26")
     }
 
     @Test(arguments: ["Subject: a\u{0}b\r\n", "Subject: a\rb\r\n", "X-Postern-\u{e9}: a\r\n", "X Y: a\r\n", " X: a\r\n"])
     func fieldsThatTwoProgramsReadDifferentlyProveNothing(_ field: String) {
-        #expect(code(play(Fixture.signed("app.example"), message: field + Self.message)) == "550 5.7.26")
+        #expect(code(play(AuthenticationEvidence.signed("app.example"), message: field + Self.message)) == "550 5.7.26")
     }
 
     @Test func limitsOfTheHeaderSection() {
         #expect(
-            code(play(Fixture.signed("app.example"), message: "X: \(String(repeating: "a", count: 60_000))\r\n" + Self.message))
+            code(
+                play(
+                    AuthenticationEvidence.signed("app.example"),
+                    message: "X: \(String(repeating: "a", count: 60_000))\r\n" + Self.message))
                 == "550 5.6.0")
         #expect(
-            code(play(Fixture.signed("app.example"), message: String(repeating: "X: a\r\n", count: 10_000) + Self.message))
+            code(
+                play(
+                    AuthenticationEvidence.signed("app.example"),
+                    message: String(repeating: "X: a\r\n", count: 10_000) + Self.message))
                 == "550 5.6.0")
     }
 
     @Test func ownMarkOnArrivalIsALoop() {
         let mark = Fixture(evidence: AuthenticationEvidence()).engine.mark.field(hops: 3)
         let marked = String(decoding: mark.bytes, as: UTF8.self) + "\r\n" + Self.message
-        #expect(code(play(Fixture.signed("app.example"), message: marked)) == "554 5.4.6")
+        #expect(code(play(AuthenticationEvidence.signed("app.example"), message: marked)) == "554 5.4.6")
         let foreign =
             "X-Postern-Mark: 30 zzzzzzzzzzzzzzzzz\r\n" + String(repeating: "Received: by x\r\n", count: 21) + Self.message
-        #expect(code(play(Fixture.signed("app.example"), message: foreign)) == "554 5.4.6")
+        #expect(code(play(AuthenticationEvidence.signed("app.example"), message: foreign)) == "554 5.4.6")
     }
 }

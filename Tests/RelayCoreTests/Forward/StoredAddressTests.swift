@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -32,7 +33,7 @@ import Testing
 
     /// One header section of 236 kB stored 20,000 rows.
     @Test func aMessageStoresTwoHundredAddressesAtMost() {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         #expect(Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100, "b"))) == "relay")
         #expect(fixture.directory.storedCount == 200 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
         #expect(Self.code(Self.play(fixture, Self.field("To", 100, "c") + Self.field("Cc", 101, "d"))) == "554 5.5.3")
@@ -48,14 +49,14 @@ import Testing
 
     /// Addresses were stored before the limit was asked.
     @Test func aMessageOverTheLimitStoresNothing() {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: Self.limited(messages: 1))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: Self.limited(messages: 1))
         #expect(Self.code(Self.play(fixture, Self.field("To", 3))) == "relay")
         #expect(Self.code(Self.play(fixture, Self.field("To", 5, "b"))) == "452 4.7.1")
         #expect(fixture.directory.storedCount == 3)
     }
 
     @Test func anAccountHasALimitOfNewAddressesForADay() {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"), settings: Self.limited(addresses: 10))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: Self.limited(addresses: 10))
         #expect(Self.code(Self.play(fixture, Self.field("To", 8))) == "relay")
         #expect(Self.code(Self.play(fixture, Self.field("To", 3, "b"))) == "452 4.7.1")
         // All or none, and what is deferred gives its place back.
@@ -66,7 +67,7 @@ import Testing
 
     /// It did not fit the milter's command to Postfix, and the sender was deferred for ever.
     @Test func aFieldThatRewritingMakesTooLongIsRefusedForGood() {
-        let fixture = Fixture(evidence: Fixture.signed("app.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         func to(_ count: Int) -> String {
             "To: " + (0..<count).map { "person.number.\($0)@department.app.example" }.joined(separator: ",\r\n ") + "\r\n"
         }
@@ -77,7 +78,7 @@ import Testing
 
     /// Hidden message ids are longer than those that they hide.
     @Test func aReplyWhoseReferencesGrowTooLongIsRefusedForGood() {
-        let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
+        let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse = fixture.engine.tokens.reverse(
             account: Fixture.anna.number, correspondent: AddrSpec(localPart: "billing", domain: "app.example")
         ).localPart

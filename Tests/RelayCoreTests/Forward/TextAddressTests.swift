@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Support
 import Testing
 
@@ -11,7 +12,7 @@ import Testing
     private static func fixture(_ limit: Int) -> Fixture {
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
         settings.limits.textAddressesPerDay = limit
-        return Fixture(evidence: Fixture.signed("app.example"), settings: settings)
+        return Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings)
     }
 
     /// The code of the answer to a forward, `relay` where there is none.
@@ -178,7 +179,7 @@ import Testing
                     Fixture.account(
                         1, "annarelay2", team: author.isEmpty ? "app.example" : author, inboxes: ["anna@inbox.example"])
                 ],
-                evidence: Fixture.signed(author))
+                evidence: AuthenticationEvidence.signed(author))
             let mentions = ForwardMentions(
                 engine: fixture.engine, account: fixture.directory.firstAccount, header: message.header)
             let body = ForwardBody(

@@ -1,6 +1,8 @@
 // A conversation to and fro: each side finds in every message the ids that it knows, and none of the other side's secrets.
 
 import InternetMessage
+import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -44,8 +46,8 @@ import Testing
     /// As from the team's own server, from a mail service with ids of its own, and with ids too long to be hidden reversibly.
     @Test(arguments: ["app.example", "esp.example"], [10, 160])
     func tenMessagesHoldTogether(teamsIDs: String, length: Int) throws {
-        let forward = Fixture(evidence: Fixture.signed("app.example"))
-        let reply = Fixture(evidence: Fixture.signed("inbox.example"))
+        let forward = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
+        let reply = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         var teamKnows: Set<String> = []
         var userKnows: Set<String> = []
         var atTeam: Seen?
@@ -82,7 +84,7 @@ import Testing
     }
 
     @Test func anotherUsersHiddenIDIsNeitherRestoredNorToldFromAnyOther() throws {
-        let reply = Fixture(evidence: Fixture.signed("inbox.example"))
+        let reply = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let secret = "bobs-secret@mail.inbox.example"
         func reverse(_ account: RelayAccount) -> String {
             reply.engine.tokens.reverse(
@@ -94,7 +96,7 @@ import Testing
         let hidden = try Seen(reply.play(from: "bob@inbox.example", to: [reverse(Fixture.bob)], message: mail).decision, mail).id
         // To anna, of the same team and of another: her provider and program see bob's id only as the team does.
         for (account, team) in [(Fixture.anna, "app.example"), (Fixture.annaElsewhere, "shop.example")] {
-            let forward = Fixture(evidence: Fixture.signed(team))
+            let forward = Fixture(evidence: AuthenticationEvidence.signed(team))
             let text =
                 "From: x@\(team)\r\nTo: \(account.relayAddress.wireForm)\r\nMessage-ID: <t@\(team)>\r\nIn-Reply-To: <\(hidden)>\r\nReferences: <\(hidden)>\r\n\r\nx\r\n"
             let seen = try Seen(

@@ -1,18 +1,14 @@
 // The public messages that the leak tests run over, and where leakcheck.py is.
 
 import Foundation
+import TestSupport
 
 enum Corpus {
-    private static let packageRoot = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent()
-
-    static let root: URL =
-        ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"].map { URL(fileURLWithPath: $0) }
-        ?? packageRoot.appendingPathComponent("../shared/conformance").standardizedFileURL
+    static let root = Folders.conformance.standardizedFileURL
 
     static let leakcheck: URL =
         ProcessInfo.processInfo.environment["POSTERN_LEAKCHECK"].map { URL(fileURLWithPath: $0) }
-        ?? packageRoot.appendingPathComponent("../shared/tools/leakcheck.py").standardizedFileURL
+        ?? Folders.package.appendingPathComponent("../shared/tools/leakcheck.py").standardizedFileURL
 
     static var isThere: Bool { FileManager.default.fileExists(atPath: root.path) }
     static var hasLeakcheck: Bool { FileManager.default.fileExists(atPath: leakcheck.path) }

@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -15,7 +16,7 @@ struct BlindRewriter: BodyRewriting {
 
 @Suite struct IncidentTests {
     @Test func whatTheRewritingOverlooksIsRefusedAndCounted() {
-        let sound = Fixture(evidence: Fixture.signed("inbox.example"))
+        let sound = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let engine = sound.engine.rewriting { _, _, _ in BlindRewriter() }
         let blind = Fixture(directory: sound.directory, engine: engine)
         let reverse =

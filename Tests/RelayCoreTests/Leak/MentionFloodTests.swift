@@ -1,6 +1,8 @@
 // More mentions in one forward than are known by their place: a right guess among them comes back as a wrong one does.
 
 import InternetMessage
+import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -17,7 +19,7 @@ import Testing
         let last = quoting == .attribution ? "On Friday, \(guess(count)) wrote:" : "We have \(guess(count)) as your last address."
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
         settings.limits.textAddressesPerDay = 2 * count
-        let forward = Fixture(evidence: Fixture.signed("app.example"), settings: settings)
+        let forward = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: settings)
         let text =
             "From: Billing <billing@app.example>\r\nTo: annarelay2@relay.example\r\nSubject: Order\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n"
             + lines.joined(separator: "\r\n")
@@ -37,7 +39,8 @@ import Testing
             }
         let reply = Fixture(
             directory: forward.directory,
-            engine: forward.engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Fixture.signed("inbox.example"))))
+            engine: forward.engine.authenticating(by: TestAuthenticator(evidence: AuthenticationEvidence.signed("inbox.example")))
+        )
         let answer = "From: anna@inbox.example\r\nTo: \(reverse)\r\nSubject: Re: Order\r\nMIME-Version: 1.0\r\n\(body)"
         let back = reply.play(from: "anna@inbox.example", to: [reverse], message: answer)
         #expect(back.decision.outcome == .relay, "\(back)")

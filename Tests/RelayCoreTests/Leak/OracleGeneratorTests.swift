@@ -4,6 +4,7 @@
 import Foundation
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -252,7 +253,7 @@ import Testing
         let isHTML = place == .attribute || random.next() % 3 == 0
         let original = original(place, guess, &random)
         let sent = message(original, isHTML: isHTML)
-        let forward = Fixture(accounts: [max], evidence: Fixture.signed("app.example"))
+        let forward = Fixture(accounts: [max], evidence: AuthenticationEvidence.signed("app.example"))
         let decision = forward.play(from: "bounces@app.example", to: ["annarelay2@relay.example"], message: sent).decision
         guard decision.outcome == .relay else { return Said(outcome: "forward: \(decision.outcome)", text: "") }
         let parsed = Message.parse(Array(sent.utf8))
@@ -261,7 +262,7 @@ import Testing
 
         let reply = Fixture(
             directory: forward.directory,
-            engine: forward.engine.authenticating(by: FixedEvidenceAuthenticator(evidence: Fixture.signed("home.example"))))
+            engine: forward.engine.authenticating(by: TestAuthenticator(evidence: AuthenticationEvidence.signed("home.example"))))
         let from = AddressList.parse(HeaderSection(arrived.header).first("From")?.rawValue ?? []).mailboxes.first
         let reverse = try #require(from).addrSpec.wireForm
         let isNull = [.vacation, .vacationQuoting, .bounce].contains(way)

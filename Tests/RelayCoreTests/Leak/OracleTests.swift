@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -11,7 +12,7 @@ import Testing
     private static func original(
         subject: String, id: String, returned: (HeaderSection) -> HeaderSection = { $0 }
     ) throws -> [String] {
-        let forward = Fixture(evidence: Fixture.signed("app.example"))
+        let forward = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let text =
             "From: billing@app.example\r\nTo: annarelay2@relay.example\r\nSubject: \(subject)\r\nMessage-ID: <\(id)>\r\n\r\nHello\r\n"
         let sent = forward.play(from: "bounces@app.example", to: ["annarelay2@relay.example"], message: text)

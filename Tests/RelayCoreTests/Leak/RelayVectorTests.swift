@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import MailAuth
+import MailTesting
 import Testing
 
 @testable import RelayCore
@@ -129,7 +130,7 @@ import Testing
 
         /// The answer, the envelope and the message as they leave.
         func run() -> [UInt8] {
-            var evidence = proved.isEmpty ? .init() : Fixture.signed(proved)
+            var evidence = proved.isEmpty ? .init() : AuthenticationEvidence.signed(proved)
             evidence.spf = spf.map { SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "") }
             let fixture = Fixture(accounts: [Fixture.anna, Fixture.bob, Fixture.annaElsewhere, Self.carla], evidence: evidence)
             let transaction = RelayTransaction(

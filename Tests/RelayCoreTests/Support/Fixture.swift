@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 
 @testable import RelayCore
 
@@ -42,7 +43,7 @@ struct Fixture {
         directory = MemoryDirectory(accounts)
         engine = RelayEngine(
             settings: settings, keys: Self.keys, directory: directory,
-            authenticator: FixedEvidenceAuthenticator(evidence: evidence),
+            authenticator: TestAuthenticator(evidence: evidence),
             replyMemory: ReplyMemory(limit: replyMemory), randomness: { Array(repeating: 5, count: $0) })!
     }
 
@@ -50,13 +51,6 @@ struct Fixture {
     init(directory: MemoryDirectory, engine: RelayEngine) {
         self.directory = directory
         self.engine = engine
-    }
-
-    /// Evidence of a valid signature of this domain and nothing else.
-    static func signed(_ domain: String) -> AuthenticationEvidence {
-        AuthenticationEvidence(dkim: [
-            DKIMFinding(result: .pass, domain: domain, selector: "s", algorithm: "rsa-sha256", coversWholeBody: true, reason: "")
-        ])
     }
 
     struct Response {

@@ -1,5 +1,7 @@
 // What two policies decide differently, counted over many questions: made up ones for `diff`, logged ones for `backtest`.
 
+import CEL
+
 /// A decision as far as two of them are compared.
 package struct ComparedDecision: Sendable, Equatable {
     package let event: PolicyEvent

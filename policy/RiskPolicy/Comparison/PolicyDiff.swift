@@ -1,5 +1,7 @@
 // What is written differently in two policies: signals, constants, lists, challenges, defaults, rules, guarantees.
 
+import CEL
+
 /// The differences of two policies' texts by what they mean; order of rules and comments do not count.
 package struct PolicyDiff: Sendable {
     package enum Kind: String, Sendable {

@@ -1,5 +1,7 @@
 // Resolved expressions → instructions. What has no flat form is left to the interpreter, part by part.
 
+import CEL
+
 struct Compiler {
     private(set) var code: [Instruction] = []
     private(set) var expressions: [ResolvedExpression] = []

@@ -1,4 +1,6 @@
-// What is wrong with a policy's files, told to its author: file, line, column, a caret under the spot.
+// What is wrong with a policy's files, for its author: file, line, column, a caret under the spot.
+
+import CEL
 
 /// A place in a file; both count from 1, columns in Unicode scalars.
 package struct SourcePosition: Sendable, Equatable, Comparable {
@@ -89,5 +91,22 @@ final class DiagnosticCollector {
 
     func throwIfAny() throws(PolicyRefusal) {
         if !diagnostics.isEmpty { throw PolicyRefusal(diagnostics: diagnostics) }
+    }
+}
+
+extension ExpressionFault {
+    /// The fault under the expression, as for an expression on a command line.
+    package func text(in expression: String) -> String {
+        let source = SourceFile(name: "expression", text: expression)
+        var line = 1
+        var column = 1
+        var seen = 0
+        for scalar in expression.unicodeScalars {
+            if seen >= span.lowerBound { break }
+            seen += UTF8.width(scalar)
+            column += 1
+            if scalar == "\n" { (line, column) = (line + 1, 1) }
+        }
+        return source.diagnostic(at: SourcePosition(line: line, column: column), message).text
     }
 }

@@ -1,5 +1,7 @@
 // Conditions are simplified before they are compiled: the event is known per program, constants are computed once.
 
+import CEL
+
 extension ResolvedExpression {
     /// The expression with `values` for some variables, and with every constant part computed.
     func folded(_ values: [Int: CELValue]) -> ResolvedExpression {

@@ -1,6 +1,7 @@
 // Inputs made up from the conditions themselves: every number and string that a rule compares with, its neighbours,
 // and missing values. Deterministic, for guarantees at load and for property tests.
 
+import CEL
 import Yams
 
 /// Generates inputs for one policy from a seed; the same seed gives the same inputs.

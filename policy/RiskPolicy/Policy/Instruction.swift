@@ -1,5 +1,7 @@
 // The flat form of conditions: instructions over a few registers, without loops and without allocation.
 
+import CEL
+
 /// What an instruction does. `state` of a register: 0 false or a value, 1 true, 2 missing, 3 error.
 enum Operation: UInt8, Sendable {
     /// Ends an expression; its truth is in register 0.

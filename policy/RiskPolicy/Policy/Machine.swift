@@ -1,5 +1,7 @@
 // Runs instructions. No allocation, no reference counting on the usual path: everything is reached through pointers.
 
+import CEL
+
 /// What rules came to, and what is left of the decision's budget.
 struct RuleOutcomes {
     /// Of `ExpressionLimits.maximumSteps`; below zero once they are used up. Instructions are not counted: a program has no

@@ -1,5 +1,7 @@
 // A policy that was loaded: what it says, and the program that decides.
 
+import CEL
+
 /// A way of verifying a person.
 package struct PolicyChallenge: Sendable {
     /// Its name on the wire, such as `email_code`.
@@ -118,5 +120,4 @@ struct PolicyParts {
     var errorChallenge = 0
     var degraded: [PolicyEvent: Int] = [:]
     var scope = ExpressionScope()
-    var nowSlot: Int { signals.count }
 }

@@ -25,7 +25,7 @@ package struct PolicyDocument: Sendable, Equatable {
         self.files = files
     }
 
-    /// The document as it is kept and hashed.
+    /// The document, in the form that is kept and hashed.
     package var octets: [UInt8] {
         var octets = Array(Self.head.utf8)
         for (path, text) in files.sorted(by: { Array($0.key.utf8).lexicographicallyPrecedes(Array($1.key.utf8)) }) {

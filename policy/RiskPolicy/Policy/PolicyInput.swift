@@ -1,6 +1,8 @@
 // What a decision is made from: one slot per declared signal. Strings are turned into small numbers when they are set,
 // so that evaluation compares numbers.
 
+import CEL
+
 /// Why a value is not taken as a signal.
 package struct PolicyInputError: Error, Sendable, Equatable {
     /// One line, for the operator: it may name the signal, never its value.

@@ -1,5 +1,6 @@
 // policy.yaml → Policy: challenges, defaults, rules, guarantees, and what they must be to one another.
 
+import CEL
 import Support
 import Yams
 
@@ -90,7 +91,7 @@ extension PolicyLoader {
                 places.append((node, rule.fields))
             }
         }
-        // With a faulty rule missing, what is left to waive would be told wrongly.
+        // With a faulty rule missing, what is left to waive would be reported wrongly.
         let isWhole = places.count == nodes.count
         for (rule, place) in zip(parts.rules, places) {
             if isWhole { checkSkip(rule, place.fields) }
@@ -107,7 +108,7 @@ extension PolicyLoader {
         let id = reader.text(fields["id"], "id")
         if let id, let idNode = fields["id"] {
             let isWellFormed =
-                id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isLetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
+                id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isIdentifierStart || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
             if !isWellFormed { reader.report(idNode, "an id must consist of letters, digits, '-' and '_'") }
             if parts.rules.contains(where: { $0.id == id }) { reader.report(idNode, "two rules with id '\(id)'") }
         }

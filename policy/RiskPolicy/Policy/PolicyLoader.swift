@@ -1,5 +1,6 @@
 // policy.yaml → Policy: the top of the file. Faults are gathered, so that an author sees all of them at once.
 
+import CEL
 import Support
 import Yams
 
@@ -88,8 +89,9 @@ package struct PolicyLoader {
     /// The policy's name and version are shown, typed and compared: a word, no prose.
     private func label(_ node: Node?, _ what: String) -> String {
         guard let node, let text = reader.text(node, what) else { return "" }
-        let isWord = text.utf8.count <= 64 && text.utf8.allSatisfy { $0.isLetter || $0.isASCIIDigit || "-._:".utf8.contains($0) }
-        let startsWell = text.utf8.first.map { ($0.isLetter || $0.isASCIIDigit) && $0 != UInt8(ascii: "_") } ?? false
+        let isWord =
+            text.utf8.count <= 64 && text.utf8.allSatisfy { $0.isIdentifierStart || $0.isASCIIDigit || "-._:".utf8.contains($0) }
+        let startsWell = text.utf8.first.map { ($0.isIdentifierStart || $0.isASCIIDigit) && $0 != UInt8(ascii: "_") } ?? false
         if !isWord || !startsWell {
             reader.report(
                 node, "'\(what)' must be up to 64 letters, digits, '-', '_', '.' and ':', beginning with a letter or digit")
@@ -99,7 +101,8 @@ package struct PolicyLoader {
 
     static func isName(_ text: Substring) -> Bool {
         let bytes = Array(text.utf8)
-        return bytes.first?.isLetter == true && bytes.count <= 64 && bytes.allSatisfy { $0.isLetter || $0.isASCIIDigit }
+        return bytes.first?.isIdentifierStart == true && bytes.count <= 64
+            && bytes.allSatisfy { $0.isIdentifierStart || $0.isASCIIDigit }
     }
 
     /// Reports a name that is already taken by a signal, constant or list.

@@ -1,6 +1,8 @@
 // A policy in its flat form: one program per event, and masks that combine what its rules came to. Everything that a
 // decision reads is in plain memory that the program owns, so that deciding counts no references.
 
+import CEL
+
 /// Memory of a fixed size that is filled once.
 struct Table<Element: BitwiseCopyable> {
     let start: UnsafeMutablePointer<Element>

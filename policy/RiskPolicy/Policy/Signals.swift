@@ -1,5 +1,7 @@
 // Signals: which there are, of which type, and what of them is lost while the store is down.
 
+import CEL
+
 /// A declared signal.
 package struct SignalDeclaration: Sendable, Equatable {
     /// Dotted name.

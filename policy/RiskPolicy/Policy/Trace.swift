@@ -1,5 +1,7 @@
 // A decision rule by rule: for the log, for `explain`, for replay.
 
+import CEL
+
 /// What a rule came to.
 package enum RuleOutcome: String, Sendable {
     case matched

@@ -1,5 +1,6 @@
 // Typed access to YAML nodes; every fault is collected with its place, so that an author sees all of them at once.
 
+import CEL
 import Support
 import Yams
 

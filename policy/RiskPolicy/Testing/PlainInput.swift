@@ -1,5 +1,6 @@
 // Questions and variables from a YAML or JSON text on their own: for `explain --input` and `eval --input`.
 
+import CEL
 import Yams
 
 extension PolicyTestSuite {

@@ -1,5 +1,7 @@
 // What a policy's tests never exercised: rules by event, and the parts of every condition, each true, false and missing.
 
+import CEL
+
 /// What the tests exercised.
 package struct PolicyCoverage: Sendable {
     /// What the tests of a rule's events exercised of it.

@@ -1,5 +1,7 @@
 // A decision as a person reads it: what was asked and by which rule, what was waived, what could not be determined.
 
+import CEL
+
 /// Words for a trace.
 package struct PolicyExplanation {
     private let policy: Policy

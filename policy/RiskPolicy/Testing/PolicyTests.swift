@@ -1,5 +1,6 @@
 // tests.yaml → cases (docs/POLICY.md, "tests.yaml"), with every name and value checked against the policy.
 
+import CEL
 import Yams
 
 /// A case: a question and what is expected of its answer.

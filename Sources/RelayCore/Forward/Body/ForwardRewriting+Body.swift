@@ -3,7 +3,7 @@
 import InternetMessage
 
 extension ForwardRewriting {
-    /// Octets of one part, as it is encoded, that is rewritten; larger calendars are refused, and the links of larger texts stay.
+    /// Octets of one encoded part that is rewritten; larger calendars are refused, and the links of larger texts stay.
     private static let maximumText = 8_000_000
     /// Octets of a line (RFC 5322 section 2.1.1): Postfix breaks longer ones, and with them our signature.
     private static let maximumLine = 998

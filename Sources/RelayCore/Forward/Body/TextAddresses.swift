@@ -68,7 +68,7 @@ struct TextAddresses {
 
     /// Looks at one reading of a window.
     /// - Parameters:
-    ///   - own: where the `@` may stand.
+    ///   - own: where the `@` may be.
     ///   - isAcrossTags: whether only addresses count in which tags were passed over.
     ///   - others: indices of `@` that were read in another way.
     /// - Returns: the indices of `@` in addresses in which tags were passed over.
@@ -86,7 +86,7 @@ struct TextAddresses {
             defer { first = at + 1 }
             guard own.contains(window.start(at)), !others.contains(window.start(at)) else { continue }
             var tags = false
-            /// Whether a unit stands right behind the one before it, as far as is seen.
+            /// Whether a unit is right behind the one before it, as far as is seen.
             func follows(_ unit: Int) -> Bool {
                 let between = window.end(unit - 1)..<max(window.end(unit - 1), window.start(unit))
                 guard window.separators[unit] & ~DecodedWindow.unseen == 0, !Self.holdsBlock(text, between) else { return false }

@@ -1,5 +1,5 @@
-// Armoured blocks within a text: signatures and keys of OpenPGP go, and what a change would break is told (RFC 9580 sections 6.2,
-// 7; RFC 7468).
+// Armoured blocks within a text: signatures and keys of OpenPGP go, and what a change would break is reported (RFC 9580 sections
+// 6.2, 7; RFC 7468).
 
 import InternetMessage
 

@@ -40,7 +40,7 @@ enum ContentLines {
         }
     }
 
-    /// Edits found in the text without its folds: `%4` and `0` on two lines are an at sign to whoever unfolds them.
+    /// Edits found in the text without its folds: `%4` and `0` on two lines are an at sign to a program that unfolds them.
     static func unfoldedEdits(of text: [UInt8], _ edits: ([UInt8]) -> [TextEdit]) -> [TextEdit] {
         let unfolded = Unfolded(text)
         guard unfolded.octets.count < text.count else { return [] }

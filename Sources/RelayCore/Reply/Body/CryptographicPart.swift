@@ -35,7 +35,7 @@ enum CryptographicPart: Hashable {
                 return
             }
         }
-        // Text is read as text: blocks in it are found wherever they stand (`ArmouredBlocks`).
+        // Text is read as text: blocks in it are found wherever they are (`ArmouredBlocks`).
         if PartKind.isText(type) { return nil }
         let raw = bytes[part.bodyRange].prefix(Self.head)
         let start = (part.transferEncoding.decode(raw)?.bytes ?? Array(raw)).drop(while: \.isFoldingWhiteSpace)

@@ -22,7 +22,7 @@ struct LeakForms {
         var countsGlued = false
     }
 
-    /// Needles of the text as it is, and of the text without dots, for providers to whom dots mean nothing.
+    /// Needles of the unchanged text, and of the text without dots, for providers to whom dots mean nothing.
     private(set) var needles: [Needle] = []
     private(set) var dotless: [Needle] = []
     private let own: OwnTokens

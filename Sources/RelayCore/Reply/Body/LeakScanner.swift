@@ -44,7 +44,7 @@ final class LeakFeeder {
 
     func feed(_ octets: UnsafeBufferPointer<UInt8>) {
         guard let source = octets.baseAddress else { return }
-        // What comes at once and is short needs no window of its own.
+        // What comes at once and is short needs no window.
         grow(to: buffer.count + octets.count)
         var position = 0
         while position < octets.count, !isFound, work?.isSpent != true {
@@ -201,7 +201,7 @@ final class LeakFeeder {
         // What was left open is looked at in every reading, whatever the octets behind it look like.
         let wasOpen = isOpen
         isOpen = false
-        // Nothing but base64: it is looked at decoded. As it stands it has no at sign, only chance hits.
+        // Nothing but base64: it is looked at decoded. Undecoded it has no at sign, only chance hits.
         if depth < Self.maximumDepth, !wasOpen, LeakView.isBase64(bytes) { return }
         work?.charge(Self.pieceWork + bytes.count * Self.filterWork)
         let isBinary = !wasOpen && LeakView.isBinary(bytes)

@@ -1,6 +1,6 @@
 // The readings of octets that the leak check compares: as they are, percent-decoded, with references resolved, …
 
-import Glibc
+import Support
 
 /// One way to read octets. Each reading is in lower case and without white space and NUL, so that UTF-16 and broken lines read
 /// alike.
@@ -114,17 +114,15 @@ enum LeakView {
 
     /// Whether anything is encoded in this way.
     func decodes(anyOf bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard let base = bytes.baseAddress else { return false }
         var index = 0
-        while index < bytes.count, let next = memchr(base + index, Int32(mark), bytes.count - index) {
-            index = UnsafeRawPointer(next) - UnsafeRawPointer(base)
-            if decode(bytes, index).1 > 0 { return true }
-            index += 1
+        while let next = bytes.firstIndex(of: mark, from: index) {
+            if decode(bytes, next).1 > 0 { return true }
+            index = next + 1
         }
         return false
     }
 
-    /// What stands encoded at an index, and how many octets it takes; 0 for nothing. Nil stands for a soft line break.
+    /// What is encoded at an index, and how many octets it takes; 0 for nothing. Nil stands for a soft line break.
     private func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ index: Int) -> (UInt8?, Int) {
         if self == .references { return Self.reference(bytes, index).map { ($0.0, $0.1) } ?? (nil, 0) }
         if let (value, taken) = Self.hex(bytes, index) { return (value, taken) }

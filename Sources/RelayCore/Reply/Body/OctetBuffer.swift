@@ -86,7 +86,7 @@ struct WordTable {
     }
 
     /// Calls back with each word that is at an index, shorter ones first, until it says true; whether it did.
-    /// - Parameter index: two octets at least stand from there on.
+    /// - Parameter index: at least two octets are from there on.
     @inline(__always)
     func contains(at index: Int, in octets: UnsafeBufferPointer<UInt8>, where body: (Int) -> Bool) -> Bool {
         let pair = Int(octets[index]) << 8 | Int(octets[index + 1])
@@ -152,7 +152,7 @@ struct PairSet {
         return words[pair >> 6] >> UInt64(pair & 63) & 1 != 0
     }
 
-    /// Whether octets in which text may stand are worth a look: a pair of the set is there, white space and NUL aside; so many
+    /// Whether octets in which text may be are worth a look: a pair of the set is there, white space and NUL aside; so many
     /// letters and digits in a row may be base64; or it is text throughout, with marks in it that may stand for other characters.
     func mayBegin(in octets: UnsafeBufferPointer<UInt8>, row limit: Int) -> Bool {
         words.withUnsafeBufferPointer { words in
@@ -183,7 +183,7 @@ struct PairSet {
         }
     }
 
-    /// Calls back with each index at which a pair of the set stands, until it says true; whether it did.
+    /// Calls back with each index at which a pair of the set is, until it says true; whether it did.
     @inline(__always)
     func search(_ octets: UnsafeBufferPointer<UInt8>, _ body: (Int) -> Bool) -> Bool {
         guard octets.count >= 2, let base = octets.baseAddress else { return false }

@@ -74,7 +74,7 @@ final class OpaqueScan {
     /// Fewer octets hold no address in any encoding.
     private static let shortest = 8
 
-    /// Raw octets from which an archive is told, line breaks before it included.
+    /// Raw octets by which an archive is recognized, line breaks before it included.
     private static let signature = 256
 
     private func searchStretch(_ bytes: ArraySlice<UInt8>) -> Bool {

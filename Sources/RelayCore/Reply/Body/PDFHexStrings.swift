@@ -1,6 +1,6 @@
 // Text that a PDF writes in hexadecimal (ISO 32000-1 section 7.3.4.3), as many programs write all of theirs.
 
-import Glibc
+import Support
 
 /// Decodes the strings `<616E6E61>` of a PDF, or of one of its streams, and searches them. Pieces of one word, unchanged in an
 /// array with numbers between them, are put together. Not thread-safe.
@@ -22,12 +22,11 @@ final class PDFHexStrings {
 
     /// Takes the next octets.
     func feed(_ octets: UnsafeBufferPointer<UInt8>) {
-        guard let base = octets.baseAddress else { return }
         var index = 0
         while index < octets.count {
             if !isInside, !joins {
-                guard let next = memchr(base + index, 0x3C, octets.count - index) else { return }
-                index = UnsafeRawPointer(next) - UnsafeRawPointer(base)
+                guard let next = octets.firstIndex(of: 0x3C, from: index) else { return }
+                index = next
             }
             take(octets[index])
             index += 1

@@ -23,7 +23,7 @@ enum PartKind {
         return isMarkup ? .markup : .plain
     }
 
-    /// Whether `html` stands anywhere in a subtype. The search of the standard library takes longer than all else that a small
+    /// Whether `html` is anywhere in a subtype. The search of the standard library takes longer than all else that a small
     /// part does.
     private static func holdsHTML(_ subtype: String) -> Bool {
         var word: UInt32 = 0
@@ -45,7 +45,7 @@ enum PartKind {
             || (isCalendar(part) && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
     }
 
-    /// Where the lines of a part stand. A card is the user's own: no program answers with one to what the team wrote.
+    /// Where the lines of a part are. A card is the user's own: no program answers with one to what the team wrote.
     static func place(ofContentLines part: MIMEPart, in place: TextPlace) -> TextPlace {
         switch place {
         case .body: isVCard(part.contentType) ? .typed : .contentLines

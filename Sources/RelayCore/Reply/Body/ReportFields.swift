@@ -44,8 +44,8 @@ enum ReportFields {
     /// Fields that name a machine behind its kind: `Reporting-MTA: dns; host` (RFC 3464 section 2.2.2).
     private static let naming: Set<String> = ["reporting-mta", "remote-mta", "mdn-gateway", "dsn-gateway"]
 
-    /// The name of a machine in such a field becomes `localhost`, whoever's it is. In `Reporting-UA: host; product` (RFC 8098
-    /// section 3.2.1) it stands first.
+    /// The name of a machine in such a field becomes `localhost`, always. In `Reporting-UA: host; product` (RFC 8098
+    /// section 3.2.1) it is first.
     private static func host(_ text: [UInt8], _ field: Range<Int>, isFirst: Bool) -> TextEdit? {
         guard let colon = text[field].firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let pieces = text[(colon + 1)..<field.upperBound].split(separator: UInt8(ascii: ";"), maxSplits: 1).map {

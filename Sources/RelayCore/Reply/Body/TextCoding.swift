@@ -143,7 +143,7 @@ enum TextCoding {
             if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
                 self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {
-                // Characters beyond ASCII may be of a name, or stand unseen within one: they must be read as what they are.
+                // Characters beyond ASCII may be of a name, or be unseen within one: they must be read as what they are.
                 let isPlain =
                     name.hasPrefix("utf-8") || name.hasPrefix("utf8") || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
                 if let wide = Self.wide(bytes) {

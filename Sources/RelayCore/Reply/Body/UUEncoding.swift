@@ -1,6 +1,6 @@
 // Reads uuencoded data (POSIX `uuencode`), which some programs still send, so that it can be searched like any other part.
 
-import Glibc
+import Support
 
 enum UUEncoding {
     private static let names: Set<String> = ["x-uuencode", "uuencode", "x-uue", "uue"]
@@ -17,8 +17,8 @@ enum UUEncoding {
             var start = 0
             while start < text.count {
                 if opensBlock(text[start...]) { return true }
-                guard let base = text.baseAddress, let end = memchr(base + start, 0x0A, text.count - start) else { return false }
-                start = UnsafeRawPointer(end) - UnsafeRawPointer(base) + 1
+                guard let end = text.firstIndex(of: 0x0A, from: start) else { return false }
+                start = end + 1
             }
             return false
         }

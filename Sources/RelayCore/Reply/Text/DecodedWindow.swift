@@ -381,7 +381,7 @@ final class DecodedWindow {
         return length
     }
 
-    /// Whether `appendScalar` has something of its own for a character beyond ASCII.
+    /// Whether `appendScalar` has a replacement for a character beyond ASCII.
     private static func isSpecial(_ value: UInt32) -> Bool {
         value == 0xA0 || value == 0xAD || (0x2000...0x206F).contains(value) || value >= 0xFE00 || value == 0x3002
     }
@@ -400,7 +400,7 @@ final class DecodedWindow {
             let ascii = UInt8(value - 0xFEE0)
             append(ascii >= 0x41 && ascii <= 0x5A ? ascii | 0x20 : ascii, start, length)
         case 0xFE6B: append(UInt8(ascii: "@"), start, length)
-        // What stands for a dot in domains written in East Asian scripts (RFC 3490 section 3.1).
+        // The dots of domains written in East Asian scripts (RFC 3490 section 3.1).
         case 0x3002, 0xFF61: append(UInt8(ascii: "."), start, length)
         default:
             guard let scalar = Unicode.Scalar(value) else {

@@ -1,4 +1,4 @@
-// When a local part that stands alone, without its domain, gives the inbox away.
+// When a local part alone, without its domain, gives the inbox away.
 
 /// How the bare local part of an inbox is looked for. Letters that can be spoken are a word or a name, and stay: *market*,
 /// *berlin*, *michael*. What has a digit or a separator in it, or cannot be spoken, is distinctive, and is hidden.

@@ -3,7 +3,7 @@
 import InternetMessage
 import Support
 
-/// How replacements must be written where they come to stand.
+/// How replacements must be written where they go.
 package enum TextSyntax: Sendable, Hashable {
     case plain
     /// HTML and XML: `&`, `<`, `>` and quotes are written as references.
@@ -36,7 +36,7 @@ struct MentionScanner {
 
     /// - Parameters:
     ///   - text: the whole text; the window's offsets are its own.
-    ///   - range: offsets at which the word that a mention is told by may begin; what is before and behind belongs to other
+    ///   - range: offsets at which the word that a mention is recognized by may begin; what is before and behind belongs to other
     ///     windows,
     ///     and is there to be looked at.
     func scan(
@@ -140,7 +140,7 @@ struct MentionScanner {
         }
     }
 
-    /// An address of the user, in whichever order its halves stand.
+    /// An address of the user, in whichever order its halves are.
     private func address(_ view: View, _ local: Range<Int>, _ domain: Range<Int>, _ edits: inout [TextEdit]) {
         let name = Array(view.window.octets[local])
         let (local, domain) = (view.source(local), view.source(domain))
@@ -235,7 +235,7 @@ struct MentionScanner {
             guard let run = tokenRun(view, endingAt: separator.start, allowsBreaks: allowsBreaks) else { continue }
             let dot = view.window.octets[run].lastIndex(of: UInt8(ascii: "."))
             for start in starts(view, run) {
-                // Most words before a relay domain are not token: told before any text is made of them.
+                // Most words before a relay domain are not tokens: tested before any text is made of them.
                 let tail = max(start, dot.map { $0 + 1 } ?? start)..<run.upperBound
                 guard
                     TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.octets[tail]))

@@ -1,4 +1,4 @@
-// Finds the account's tokens where they stand without their domain: a reverse address's local part alone tells the correspondent.
+// Finds the account's tokens without their domain: a reverse address's local part alone reveals the correspondent.
 
 import InternetMessage
 import MailCrypto
@@ -37,7 +37,7 @@ final class OwnTokens {
         let correspondent: AddrSpec?
     }
 
-    /// How much of a run is a token, told from its end, and what it means.
+    /// How much of a run is a token, recognized from its end, and what it means.
     private struct Reading {
         let length: Int
         let correspondent: AddrSpec?
@@ -54,7 +54,7 @@ final class OwnTokens {
             return nil
         }
         let end = start + shape.length
-        // Base32 in lower case: told here, as it is asked for every anchor.
+        // Base32 in lower case: tested here, as it is asked for every anchor.
         for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37)
         { return nil }
         for index in anchor..<end where !joins(index) { return nil }
@@ -68,7 +68,7 @@ final class OwnTokens {
         guard shape.hasAddress else {
             return found(start, end, text) { read(start..<end, text) } ?? (isWord() ? retired(start..<end, text) : nil)
         }
-        // Behind the address that it holds stands a dot.
+        // Behind the address that it holds is a dot.
         guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else { return nil }
         var from = start
         while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from), Self.isDotAtom(text[from - 1]) {
@@ -83,7 +83,7 @@ final class OwnTokens {
         } ?? retired(from..<end, text)
     }
 
-    /// A token under a key that is no longer there. Its code cannot be told right from wrong, so that its form has to do.
+    /// A token under a key that is no longer there. Its code cannot be checked, so its form decides.
     private func retired(_ range: Range<Int>, _ text: UnsafeBufferPointer<UInt8>) -> Found? {
         names.isRetiredToken(String(decoding: UnsafeBufferPointer(rebasing: text[range]), as: UTF8.self))
             ? Found(range: range, correspondent: nil) : nil
@@ -119,7 +119,7 @@ final class OwnTokens {
         octet.isASCIILetter || octet.isASCIIDigit || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet)
     }
 
-    /// Whether one stands anywhere in a short text, such as a message id.
+    /// Whether one is anywhere in a short text, such as a message id.
     func occur(in bytes: [UInt8]) -> Bool {
         let text = bytes.map(\.asciiLowercased)
         return text.withUnsafeBufferPointer { text in

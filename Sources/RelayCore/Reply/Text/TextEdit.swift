@@ -8,7 +8,7 @@ package struct TextEdit: Sendable, Hashable {
     /// Whether it gives way to any other edit that it overlaps with, which knows more of what is around.
     package let isWeak: Bool
 
-    /// Where the mention of an inbox stands that this is a part of; nil for any other edit.
+    /// Where the mention of an inbox is that this is a part of; nil for any other edit.
     package let mention: Range<Int>?
 
     /// The local part of that mention as it reads, decoded and in lower case; empty for any other edit.

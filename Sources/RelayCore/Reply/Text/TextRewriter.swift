@@ -15,7 +15,7 @@ package struct TextRewriter {
     /// The Content-IDs that change in the message whose texts these are.
     var contentIDs = ContentIDs()
 
-    /// Octets looked at together. A mention that lies across two windows is found, as they overlap.
+    /// Octets looked at together. A mention across two windows is found, as they overlap.
     private static let window = 262_144
     /// Longer than any mention with its breaks and encodings.
     private static let overlap = 2_048
@@ -134,7 +134,7 @@ package struct TextRewriter {
         }
     }
 
-    /// Octets of a text that is worth a look beforehand: messages have thousands of fields in which nothing stands.
+    /// Octets of a text that is worth a look beforehand: messages have thousands of fields in which nothing is.
     private static let shortText = 512
 
     /// Whether a text holds nothing that could begin a mention, and nothing that could stand for something else.

@@ -7,7 +7,8 @@ package struct ExpressionFault: Error, Sendable, Equatable {
     /// Where, as UTF-8 offsets into the expression.
     package let span: Range<Int>
 
-    init(_ message: String, at span: Range<Int>) {
+    /// A fault at a place.
+    package init(_ message: String, at span: Range<Int>) {
         self.message = message
         self.span = span
     }
@@ -67,22 +68,6 @@ package enum ExpressionLimits {
     static let zoneSteps = 100
 
     /// Steps for octets that are read, copied or hashed.
-    static func steps(octets: Int) -> Int { octets / 16 }
-}
-
-extension ExpressionFault {
-    /// The fault under the expression, as for an expression on a command line.
-    package func text(in expression: String) -> String {
-        let source = SourceFile(name: "expression", text: expression)
-        var line = 1
-        var column = 1
-        var seen = 0
-        for scalar in expression.unicodeScalars {
-            if seen >= span.lowerBound { break }
-            seen += UTF8.width(scalar)
-            column += 1
-            if scalar == "\n" { (line, column) = (line + 1, 1) }
-        }
-        return source.diagnostic(at: SourcePosition(line: line, column: column), message).text
-    }
+    @inlinable
+    package static func steps(octets: Int) -> Int { octets / 16 }
 }

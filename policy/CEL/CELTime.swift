@@ -13,8 +13,8 @@ package struct CELDuration: Sendable, Equatable {
     /// Total in nanoseconds.
     var total: Int128 { Int128(seconds) * 1_000_000_000 + Int128(nanoseconds) }
 
-    /// Nil where out of range.
-    init?(total: Int128) {
+    /// From nanoseconds; nil where out of range.
+    package init?(total: Int128) {
         guard Int64(exactly: total) != nil else { return nil }
         let (seconds, nanoseconds) = floorDivide(total, 1_000_000_000)
         self.seconds = Int64(seconds)

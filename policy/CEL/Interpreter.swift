@@ -8,17 +8,17 @@ package protocol ExpressionVariables {
 }
 
 /// Evaluates one expression once. Its steps are counted.
-package struct Interpreter<Variables: ExpressionVariables> {
-    let variables: Variables
+package struct Interpreter {
+    let variables: any ExpressionVariables
     let zones: TimeZoneOffsets
     /// Below zero once the budget is used up.
-    private(set) var stepsLeft: Int
+    package private(set) var stepsLeft: Int
     private var locals: [CELValue] = []
 
     /// - Parameters:
     ///   - zones: names of time zones; `UTC` and fixed offsets need none.
     ///   - steps: the budget; what a decision has left for all that is still to be evaluated.
-    package init(variables: Variables, zones: TimeZoneOffsets = .none, steps: Int = ExpressionLimits.maximumSteps) {
+    package init(variables: any ExpressionVariables, zones: TimeZoneOffsets = .none, steps: Int = ExpressionLimits.maximumSteps) {
         self.variables = variables
         self.zones = zones
         stepsLeft = steps

@@ -1,12 +1,12 @@
-// A directory in memory, and an authenticator that finds what a test tells it: RelayCore without a store and without DNS.
+// A directory in memory, and an authenticator that finds what a test names: RelayCore without a store and without DNS.
 
 import InternetMessage
 import MailAuth
+import RelayCore
 import Synchronization
 
-@testable import RelayCore
-
-final class MemoryDirectory: RelayDirectory {
+/// Accounts, and all that is written down of them. Can be down, and full.
+package final class MemoryDirectory: RelayDirectory {
     private struct State {
         var accounts: [AccountNumber: RelayAccount] = [:]
         var stored: [String: AddrSpec] = [:]
@@ -18,26 +18,40 @@ final class MemoryDirectory: RelayDirectory {
         var confirmed: [AnswerToken] = []
         var failures: [InboxFailure] = []
         var isDown = false
+        /// How many more copies can be noted.
+        var room = Int.max
     }
 
     private let state = Mutex(State())
 
-    init(_ accounts: [RelayAccount]) {
+    package init(_ accounts: [RelayAccount]) {
         state.withLock { state in
             for account in accounts { state.accounts[account.number] = account }
         }
     }
 
-    var firstAccount: RelayAccount { state.withLock { $0.accounts.values.first! } }
+    package var firstAccount: RelayAccount { state.withLock { $0.accounts.values.first! } }
 
     /// From here on every question fails.
-    func goDown() { state.withLock { $0.isDown = true } }
+    package func goDown() { state.withLock { $0.isDown = true } }
 
-    func counted(_ counter: RelayCounter) -> Int { state.withLock { $0.counts[counter, default: 0] } }
+    /// The disk is full once so many more copies were noted.
+    package func runFull(after changes: Int) { state.withLock { $0.room = changes } }
 
-    var failures: [InboxFailure] { state.withLock(\.failures) }
+    private func noting(_ change: (inout State) -> Void) throws(DirectoryFailure) {
+        let hasRoom = try asked { state in
+            state.room -= 1
+            if state.room >= 0 { change(&state) }
+            return state.room >= 0
+        }
+        if !hasRoom { throw DirectoryFailure("the disk is full") }
+    }
 
-    var storedCount: Int { state.withLock { $0.stored.count } }
+    package func counted(_ counter: RelayCounter) -> Int { state.withLock { $0.counts[counter, default: 0] } }
+
+    package var failures: [InboxFailure] { state.withLock(\.failures) }
+
+    package var storedCount: Int { state.withLock { $0.stored.count } }
 
     private func asked<Value>(_ answer: (inout State) -> Value) throws(DirectoryFailure) -> Value {
         let value: Value? = state.withLock { $0.isDown ? nil : answer(&$0) }
@@ -45,26 +59,27 @@ final class MemoryDirectory: RelayDirectory {
         return value
     }
 
-    func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
+    package func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? {
         try asked { state -> RelayAccount?? in
             .some(state.accounts.values.first { $0.relayAddress == AddrSpec(localPart: localPart, domain: domain) })
         } ?? nil
     }
 
-    func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
+    package func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
         try asked { state -> RelayAccount?? in .some(state.accounts[number]) } ?? nil
     }
 
-    func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
+    package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try asked { Array(Set($0.accounts.values.flatMap(\.sources).filter { $0.covers(author) })) }
     }
 
-    func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
+    package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         try asked { state -> AddrSpec?? in .some(state.stored[token.localPart]) } ?? nil
     }
 
-    func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
-    {
+    package func store(
+        _ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int
+    ) throws(DirectoryFailure) -> Bool {
         try asked { state in
             let key = "stored \(account.rawValue) \(day)"
             let new = addresses.filter { $0.expiryDay == nil && state.stored[$0.token] == nil }
@@ -76,14 +91,15 @@ final class MemoryDirectory: RelayDirectory {
     }
 
     /// Messages counted against the daily limit, of all days.
-    func reserved(_ direction: LimitedDirection, _ account: AccountNumber) -> Int {
+    package func reserved(_ direction: LimitedDirection, _ account: AccountNumber) -> Int {
         state.withLock { state in
             state.used.reduce(0) { $0 + ($1.key.hasPrefix("\(direction) \(account.rawValue) ") ? $1.value : 0) }
         }
     }
 
-    func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
-    {
+    package func reserve(
+        _ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool {
         try asked { state in
             let key = "\(direction) \(account.rawValue) \(day)"
             guard state.used[key, default: 0] < limit else { return false }
@@ -92,7 +108,9 @@ final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    func reserve(textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool {
+    package func reserve(
+        textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool {
         try asked { state in
             let key = "text addresses \(account.rawValue) \(day)"
             guard state.used[key, default: 0] + count <= limit else { return false }
@@ -101,42 +119,42 @@ final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
+    package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {
         state.withLock { $0.used["\(direction) \(account.rawValue) \(day)", default: 1] -= 1 }
     }
 
-    func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
+    package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {
         state.withLock { $0.used["text addresses \(account.rawValue) \(day)", default: count] -= count }
     }
 
-    func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
+    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.contains("handed over \(account.rawValue) \(mark)") }
     }
 
-    func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
-        try asked { state in for copy in copies { state.once.insert("begun \(copy.account.rawValue) \(copy.mark)") } }
+    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {
+        try noting { state in for copy in copies { state.once.insert("begun \(copy.account.rawValue) \(copy.mark)") } }
     }
 
-    func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
-        _ = try asked { $0.once.insert("handed over \(account.rawValue) \(mark)") }
+    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {
+        try noting { $0.once.insert("handed over \(account.rawValue) \(mark)") }
     }
 
-    func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
+    package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {
         state.withLock { $0.marks[account, default: []].formUnion(marks) }
     }
 
-    func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
+    package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
         try asked { $0.marks[account, default: []].intersection(marks) }
     }
 
     /// How many marks there are of what teams wrote.
-    var rememberedCount: Int { state.withLock { $0.marks.values.reduce(0) { $0 + $1.count } } }
+    package var rememberedCount: Int { state.withLock { $0.marks.values.reduce(0) { $0 + $1.count } } }
 
-    func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+    package func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
         try asked { $0.once.insert("automatic \(account.rawValue) \(correspondent) \(day)").inserted }
     }
 
-    func recordFailure(
+    package func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord {
         try asked { state in
@@ -152,7 +170,7 @@ final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
+    package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
         try asked { state in
             guard state.underWay[token] == author else { return false }
             state.confirmed.append(token)
@@ -161,20 +179,26 @@ final class MemoryDirectory: RelayDirectory {
     }
 
     /// A verification message went out to this address.
-    func begin(_ token: AnswerToken, inbox: AddrSpec) { state.withLock { $0.underWay[token] = inbox } }
+    package func begin(_ token: AnswerToken, inbox: AddrSpec) { state.withLock { $0.underWay[token] = inbox } }
 
-    var confirmed: [AnswerToken] { state.withLock { $0.confirmed } }
+    package var confirmed: [AnswerToken] { state.withLock { $0.confirmed } }
 
-    func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
+    package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
         state.withLock { $0.counts[counter, default: 0] += 1 }
     }
 }
 
-/// Finds the same evidence for every message.
-struct FixedEvidenceAuthenticator: SenderAuthenticator {
-    let evidence: AuthenticationEvidence
+/// Finds for each message the evidence that a test names.
+package struct TestAuthenticator: SenderAuthenticator {
+    private let evidence: @Sendable (HeaderSection) -> AuthenticationEvidence
 
-    func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession { Session(evidence) }
+    package init(_ evidence: @escaping @Sendable (HeaderSection) -> AuthenticationEvidence) { self.evidence = evidence }
+
+    package init(evidence: AuthenticationEvidence) { self.init { _ in evidence } }
+
+    package func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession {
+        Session(evidence(header))
+    }
 
     private final class Session: AuthenticationSession {
         private let evidence: AuthenticationEvidence
@@ -184,9 +208,20 @@ struct FixedEvidenceAuthenticator: SenderAuthenticator {
     }
 }
 
+extension AuthenticationEvidence {
+    /// Valid signatures of these domains and nothing else.
+    package static func signed(_ domains: String...) -> AuthenticationEvidence {
+        AuthenticationEvidence(
+            dkim: domains.map {
+                DKIMFinding(
+                    result: .pass, domain: $0, selector: "s", algorithm: "rsa-sha256", coversWholeBody: true, reason: "")
+            })
+    }
+}
+
 extension RelayAccount {
     /// The same account, with an inbox that forwarding rests for.
-    var suspended: RelayAccount {
+    package var suspended: RelayAccount {
         RelayAccount(
             number: number, relayAddress: relayAddress, isForwardingOn: isForwardingOn, isActive: isActive,
             inbox: inbox.map { UserInbox(address: $0.address, isVerified: $0.isVerified, isSuspended: true) }, inboxes: inboxes,

@@ -26,14 +26,6 @@ package enum BinaryOperator: String, Sendable, CaseIterable {
         case .multiply, .divide, .remainder: 5
         }
     }
-
-    /// For `<`, `<=`, `>`, `>=`.
-    var isOrdering: Bool {
-        switch self {
-        case .less, .lessOrEqual, .greater, .greaterOrEqual: true
-        default: false
-        }
-    }
 }
 
 /// The macros that go through a list's elements or a map's keys.

@@ -3,21 +3,18 @@
 extension Interpreter {
     mutating func negate(_ value: CELValue) throws(EvaluationError) -> CELValue {
         switch value {
-        case .int(let int): return try wrap(Int64.zero.subtractingReportingOverflow(int))
+        case .int(let int): return try wrap(Int64.zero.subtractingReportingOverflow(int), CELValue.int)
         case .double(let double): return .double(-double)
         case .missing: return .missing
         default: throw noOverload("-", value)
         }
     }
 
-    private func wrap(_ result: (partialValue: Int64, overflow: Bool)) throws(EvaluationError) -> CELValue {
-        if result.overflow { throw EvaluationError(.overflow, "int overflow") }
-        return .int(result.partialValue)
-    }
-
-    private func wrap(_ result: (partialValue: UInt64, overflow: Bool)) throws(EvaluationError) -> CELValue {
-        if result.overflow { throw EvaluationError(.overflow, "uint overflow") }
-        return .uint(result.partialValue)
+    private func wrap<Number: FixedWidthInteger>(
+        _ result: (partialValue: Number, overflow: Bool), _ value: (Number) -> CELValue
+    ) throws(EvaluationError) -> CELValue {
+        if result.overflow { throw EvaluationError(.overflow, "\(Number.isSigned ? "int" : "uint") overflow") }
+        return value(result.partialValue)
     }
 
     /// Every operator but `&&` and `||`.
@@ -48,8 +45,8 @@ extension Interpreter {
         _ operation: BinaryOperator, _ left: CELValue, _ right: CELValue
     ) throws(EvaluationError) -> CELValue {
         switch (left, right) {
-        case (.int(let left), .int(let right)): return try int(operation, left, right)
-        case (.uint(let left), .uint(let right)): return try uint(operation, left, right)
+        case (.int(let left), .int(let right)): return try whole(operation, left, right, CELValue.int)
+        case (.uint(let left), .uint(let right)): return try whole(operation, left, right, CELValue.uint)
         case (.double(let one), .double(let other)):
             switch operation {
             case .add: return .double(one + other)
@@ -87,31 +84,19 @@ extension Interpreter {
         throw noOverload(operation.rawValue, left, right)
     }
 
-    private func int(_ operation: BinaryOperator, _ left: Int64, _ right: Int64) throws(EvaluationError) -> CELValue {
+    private func whole<Number: FixedWidthInteger>(
+        _ operation: BinaryOperator, _ left: Number, _ right: Number, _ value: (Number) -> CELValue
+    ) throws(EvaluationError) -> CELValue {
         switch operation {
-        case .add: return try wrap(left.addingReportingOverflow(right))
-        case .subtract: return try wrap(left.subtractingReportingOverflow(right))
-        case .multiply: return try wrap(left.multipliedReportingOverflow(by: right))
+        case .add: return try wrap(left.addingReportingOverflow(right), value)
+        case .subtract: return try wrap(left.subtractingReportingOverflow(right), value)
+        case .multiply: return try wrap(left.multipliedReportingOverflow(by: right), value)
         case .divide:
             if right == 0 { throw EvaluationError(.divisionByZero, "division by zero") }
-            return try wrap(left.dividedReportingOverflow(by: right))
+            return try wrap(left.dividedReportingOverflow(by: right), value)
         default:
             if right == 0 { throw EvaluationError(.divisionByZero, "remainder of a division by zero") }
-            return try wrap(left.remainderReportingOverflow(dividingBy: right))
-        }
-    }
-
-    private func uint(_ operation: BinaryOperator, _ left: UInt64, _ right: UInt64) throws(EvaluationError) -> CELValue {
-        switch operation {
-        case .add: return try wrap(left.addingReportingOverflow(right))
-        case .subtract: return try wrap(left.subtractingReportingOverflow(right))
-        case .multiply: return try wrap(left.multipliedReportingOverflow(by: right))
-        case .divide:
-            if right == 0 { throw EvaluationError(.divisionByZero, "division by zero") }
-            return .uint(left / right)
-        default:
-            if right == 0 { throw EvaluationError(.divisionByZero, "remainder of a division by zero") }
-            return .uint(left % right)
+            return try wrap(left.remainderReportingOverflow(dividingBy: right), value)
         }
     }
 
@@ -184,7 +169,7 @@ extension Interpreter {
     }
 }
 
-/// How two numbers stand to each other; `unordered` where one is not a number.
+/// The order of two numbers; `unordered` where one is not a number.
 enum NumberOrder {
     case less, equal, greater, unordered
 

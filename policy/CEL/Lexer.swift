@@ -63,8 +63,8 @@ struct Lexer {
         let start = index
         let first = bytes[index]
         if let literal = try stringLiteral() { return Token(kind: literal, span: start..<index) }
-        if first.isLetter {
-            while byte().isLetter || byte().isASCIIDigit { index += 1 }
+        if first.isIdentifierStart {
+            while byte().isIdentifierStart || byte().isASCIIDigit { index += 1 }
             return Token(kind: .identifier(String(decoding: bytes[start..<index], as: UTF8.self)), span: start..<index)
         }
         if first.isASCIIDigit || (first == UInt8(ascii: ".") && byte(1).isASCIIDigit) { return try number() }
@@ -112,7 +112,7 @@ struct Lexer {
         }
         let text = String(decoding: bytes[start..<index], as: UTF8.self)
         guard isDouble else { return try integer(UInt64(text), from: start) }
-        guard !byte().isLetter, let value = Double(text) else {
+        guard !byte().isIdentifierStart, let value = Double(text) else {
             throw ExpressionFault("malformed number", at: start..<index + 1)
         }
         return Token(kind: .double(value), span: start..<index)
@@ -121,14 +121,16 @@ struct Lexer {
     private mutating func integer(_ value: UInt64?, from start: Int) throws(ExpressionFault) -> Token {
         let isUnsigned = byte() | 0x20 == UInt8(ascii: "u")
         if isUnsigned { index += 1 }
-        guard !byte().isLetter, !byte().isASCIIDigit else { throw ExpressionFault("malformed number", at: start..<index + 1) }
+        guard !byte().isIdentifierStart, !byte().isASCIIDigit else {
+            throw ExpressionFault("malformed number", at: start..<index + 1)
+        }
         return Token(kind: isUnsigned ? .uint(value) : .int(value), span: start..<index)
     }
 
     private mutating func quotedIdentifier() throws(ExpressionFault) -> Token {
         let start = index
         index += 1
-        while byte().isLetter || byte().isASCIIDigit || "./- ".utf8.contains(byte()) { index += 1 }
+        while byte().isIdentifierStart || byte().isASCIIDigit || "./- ".utf8.contains(byte()) { index += 1 }
         guard byte() == UInt8(ascii: "`"), index > start + 1 else {
             throw ExpressionFault("malformed quoted field name", at: start..<index + 1)
         }
@@ -241,5 +243,6 @@ struct Lexer {
 }
 
 extension UInt8 {
-    var isLetter: Bool { (self | 0x20 >= 97 && self | 0x20 <= 122) || self == UInt8(ascii: "_") }
+    /// What an identifier may begin with: an ASCII letter or an underscore.
+    package var isIdentifierStart: Bool { (self | 0x20 >= 97 && self | 0x20 <= 122) || self == UInt8(ascii: "_") }
 }

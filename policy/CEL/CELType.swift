@@ -88,5 +88,6 @@ package indirect enum CELType: Sendable, Equatable {
         self == other ? self : .dyn
     }
 
-    var isNumber: Bool { self == .int || self == .uint || self == .double }
+    /// Whether it is int, uint or double.
+    package var isNumber: Bool { self == .int || self == .uint || self == .double }
 }

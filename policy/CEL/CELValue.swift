@@ -50,16 +50,19 @@ package struct ExactString: Hashable, Sendable {
     package let text: String
 
     /// Wraps `text`.
+    @inlinable
     package init(_ text: String) {
         self.text = text
     }
 
     /// By code points, not by canonical equivalence.
+    @inlinable
     package static func == (left: ExactString, right: ExactString) -> Bool {
         sameCodePoints(left.text, right.text)
     }
 
     /// Agrees with `==`.
+    @inlinable
     package func hash(into hasher: inout Hasher) {
         var copy = text
         copy.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -67,11 +70,13 @@ package struct ExactString: Hashable, Sendable {
 }
 
 /// Whether two strings have the same UTF-8 bytes.
+@inlinable
 package func sameCodePoints(_ left: String, _ right: String) -> Bool {
     left.utf8.elementsEqual(right.utf8)
 }
 
 /// Whether `left` comes before `right` in code-point order, which is the byte order of UTF-8.
+@inlinable
 package func precedesByCodePoint(_ left: String, _ right: String) -> Bool {
     left.utf8.lexicographicallyPrecedes(right.utf8)
 }

@@ -1,7 +1,8 @@
 // The expression language beyond the public cases: positions of faults, limits, time, text of values.
 
-import RiskPolicy
+import CEL
 import Testing
+import TestSupport
 
 @Suite struct ExpressionTests {
     private func evaluate(_ text: String, _ bindings: [String: CELValue] = [:]) -> Result<CELValue, ExpressionCaseFailure> {

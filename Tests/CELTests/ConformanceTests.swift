@@ -1,8 +1,9 @@
 // The public CEL conformance cases (conformance/cel_cases.json): every one that needs no regular expression.
 
+import CEL
 import Foundation
-import RiskPolicy
 import Testing
+import TestSupport
 
 @Suite struct ConformanceTests {
     @Test(.enabled(if: Folders.hasConformance, Folders.skipped))

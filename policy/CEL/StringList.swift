@@ -28,7 +28,7 @@ package final class StringList: Sendable {
 
 extension ResolvedExpression {
     /// Sorts the lists that this expression reads otherwise than by `in`.
-    func prepareLists() {
+    package func prepareLists() {
         visit { node in
             for child in node.children {
                 guard case .stringSet(let list) = child.kind else { continue }

@@ -35,7 +35,8 @@ package final class ResolvedExpression: Sendable {
     /// UTF-8 offsets into the expression's text.
     package let span: Range<Int>
 
-    init(_ kind: Kind, _ type: CELType, _ span: Range<Int>) {
+    /// A node of a type; `span` is its place.
+    package init(_ kind: Kind, _ type: CELType, _ span: Range<Int>) {
         self.kind = kind
         self.type = type
         self.span = span

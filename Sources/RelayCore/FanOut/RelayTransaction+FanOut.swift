@@ -1,0 +1,92 @@
+// A transaction whose message goes out as copies too: which of them are still to be handed over, and what becomes of each.
+
+extension RelayTransaction {
+    /// For how long a copy that was handed over is remembered: as long as senders go on repeating a message (RFC 5321 section
+    /// 4.5.4.1).
+    private static var handedOverSeconds: Int64 { 5 * 86_400 }
+
+    /// The message as it came, while its body is held: what copies are made of.
+    package var original: FanOutOriginal? {
+        held.map { FanOutOriginal(sender: client.mailFrom, header: header, body: $0.bytes) }
+    }
+
+    /// Decides on what goes on in place, for the first account, and which copies are made for the others.
+    func finish(
+        _ original: FanOutOriginal, of number: AccountNumber, _ turn: @escaping () -> (any RewritingTurn)?
+    ) -> RelayDecision {
+        do throws(DirectoryFailure) {
+            let marks = FanOutMarks(keys: engine.keys, original: original)
+            var copies: [FanOutCopy] = []
+            for (scope, paths) in further {
+                let all = marks.marks(paths)
+                guard let account = scope.account, let mark = all.first else { continue }
+                if try !isHandedOver(all, account) { copies.append(FanOutCopy(account: account, paths: paths, mark: mark)) }
+            }
+            // The first one may have been a further one when the message came before, and have its copy.
+            if try isHandedOver(marks.marks(paths), number) {
+                return RelayDecision(
+                    .discard, reasons: [RelayReason("handed-over", "a copy was handed over before")], copies: copies)
+            }
+            let decision = decide(turn)
+            if case .refuse(let refusal) = decision.outcome {
+                guard refusal.isOfRecipient else { return decision }
+                refused(paths, refusal.reply)
+                return .refuse(.fanOutRefused)
+            }
+            hasReserved = decision.outcome == .relay
+            // What goes on in place is for the first account alone.
+            let others = further.flatMap(\.paths).map { Modification.deleteRecipient($0) }
+            return RelayDecision(
+                decision.outcome, modifications: decision.modifications + others, reasons: decision.reasons, copies: copies)
+        } catch {
+            return .refuse(.storeTrouble(error.detail))
+        }
+    }
+
+    private func isHandedOver(_ marks: [[UInt8]], _ account: AccountNumber) throws(DirectoryFailure) -> Bool {
+        if marks.contains(where: engine.handedOver.contains) { return true }
+        for mark in marks where try engine.directory.isHandedOver(mark, account: account, now: now) { return true }
+        return false
+    }
+
+    /// Called before the first copy is handed over.
+    /// - Throws: where nothing could be remembered of them. Then none may be handed over: a repetition would bring them again.
+    package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
+        do {
+            try engine.directory.beginHandOver(copies.map { ($0.mark, $0.account) }, until: now + Self.handedOverSeconds)
+        } catch {
+            throw .storeTrouble(error.detail)
+        }
+    }
+
+    /// A copy is in the custody of Postfix: a repetition of the message does not make another one.
+    /// - Throws: where that cannot be written. This process knows it all the same; no further copy may be handed over.
+    package func handedOver(_ copy: FanOutCopy) throws(Refusal) {
+        do {
+            try engine.directory.rememberHandedOver(copy.mark, account: copy.account, until: now + Self.handedOverSeconds)
+        } catch {
+            engine.handedOver.insert(copy.mark)
+            throw .storeTrouble("a copy that was handed over cannot be noted: \(error.detail)")
+        }
+    }
+
+    /// A copy was refused. Unless that passes by itself, a sender that repeats the message learns which (`RefusedRecipients`).
+    /// - Returns: the answer to the whole message.
+    package func refused(_ copy: FanOutCopy, _ reply: SMTPReply) -> Refusal {
+        guard SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 else {
+            return .fanOutFailed("a copy was answered \(reply.code) \(reply.enhanced)")
+        }
+        refused(copy.paths, reply)
+        return .fanOutRefused
+    }
+
+    private func refused(_ paths: [String], _ reply: SMTPReply) {
+        guard isEnvelopeProof, SMTPReply.isOfRecipient(reply.code, reply.enhanced) else {
+            return engine.refusedRecipients.separate(client, now: now)
+        }
+        for path in paths { engine.refusedRecipients.note(reply, of: path, for: client, now: now) }
+    }
+
+    /// Whether the envelope alone proves the author, as SPF does.
+    private var isEnvelopeProof: Bool { forward?.isEnvelopeProof ?? isReplyEnvelopeProof }
+}

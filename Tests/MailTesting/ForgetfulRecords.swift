@@ -1,0 +1,36 @@
+// Records of a stub: nothing is kept, and no limit is reached.
+
+import InternetMessage
+import RelayCore
+
+/// A directory that adopts it names accounts alone.
+package protocol ForgetfulRecords: RelayRecords {}
+
+extension ForgetfulRecords {
+    package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? { nil }
+    package func store(
+        _ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int
+    ) throws(DirectoryFailure) -> Bool { true }
+    package func reserve(
+        _ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool { true }
+    package func reserve(
+        textAddresses count: Int, account: AccountNumber, day: UInt64, limit: Int
+    ) throws(DirectoryFailure) -> Bool { true }
+    package func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64) {}
+    package func release(textAddresses count: Int, account: AccountNumber, day: UInt64) {}
+    package func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool { false }
+    package func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure) {}
+    package func rememberHandedOver(_ mark: [UInt8], account: AccountNumber, until: Int64) throws(DirectoryFailure) {}
+    package func remember(_ marks: [[UInt8]], account: AccountNumber, until: Int64) {}
+    package func remembered(_ marks: [[UInt8]], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Set<[UInt8]> {
+        []
+    }
+    package func reserveAutomatic(
+        account: AccountNumber, correspondent: [UInt8], day: UInt64
+    ) throws(DirectoryFailure) -> Bool { true }
+    package func recordFailure(
+        _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
+    ) throws(DirectoryFailure) -> FailureRecord { .recorded }
+    package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
+}

@@ -1,0 +1,16 @@
+// How much generated tests generate.
+
+import Foundation
+
+/// Settings of generators: short in every run, long by hand.
+package enum Generated {
+    /// The seed and the number of cases: `POSTERN_GENERATED=SEED:COUNT`, else the test's own.
+    /// - Parameter variable: that names them.
+    package static func settings(
+        seed: UInt64 = 1, count: Int, variable: String = "POSTERN_GENERATED"
+    ) -> (seed: UInt64, count: Int) {
+        let parts = (ProcessInfo.processInfo.environment[variable] ?? "").split(separator: ":")
+        guard parts.count == 2, let other = UInt64(parts[0]), let wanted = Int(parts[1]) else { return (seed, count) }
+        return (other, wanted)
+    }
+}

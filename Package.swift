@@ -28,7 +28,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
@@ -43,7 +42,8 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", path: "Sources/COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CMilter", path: "milter/CMilter", pkgConfig: "milter", providers: [.apt(["libmilter-dev"])]),
         .systemLibrary(name: "CAres", path: "Sources/CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
-        .systemLibrary(name: "CPrefetch", path: "Sources/CPrefetch"),
+        .systemLibrary(
+            name: "CSQLite", path: "Sources/CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPQ", path: "Sources/CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
         // MARK: The ground floor: one of each small thing, for all
@@ -78,15 +78,9 @@ let package = Package(
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
         .target(name: "PostfixSetup", path: "milter/postfix", exclude: ["main.cf", "master.cf"], swiftSettings: strict),
         .target(
-            name: "PosternStore", dependencies: ["Concurrency", "InternetMessage", "MailCrypto", "Support"], swiftSettings: strict
-        ),
-        .target(
-            name: "PosternSQLite",
-            dependencies: [
-                "CPrefetch", "Concurrency", "PosternStore", .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
-            ],
-            swiftSettings: strict),
+            name: "PosternStore", dependencies: ["Concurrency", "InternetMessage", "MailCrypto", "Support"],
+            resources: [.embedInCode("Schema")], swiftSettings: strict),
+        .target(name: "PosternSQLite", dependencies: ["CSQLite", "Concurrency", "PosternStore"], swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "PosternStore", "Support"], swiftSettings: strict),
         .target(
             name: "Identity",
@@ -105,15 +99,12 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
-            name: "PosternAPI",
+            name: "HTTP",
             dependencies: [
-                "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailAuth", "MailCrypto", "InternetMessage",
-                "RelayCore",
-                "Mail", "PosternMetrics", "PosternTLS", "Support", "JSON",
+                "PosternStore", "MailAuth", "MailCrypto", "PosternTLS", "Support", "JSON",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -121,7 +112,25 @@ let package = Package(
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: strict),
+        .target(
+            name: "API",
+            dependencies: [
+                "HTTP", "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
+                "PosternMetrics", "Support", "JSON",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
             ], resources: [.embedInCode("openapi.yaml")], swiftSettings: strict),
+        .target(
+            name: "Portal",
+            dependencies: [
+                "HTTP", "PosternStore", "Mail", "MailCrypto", "InternetMessage", "RelayCore", "Support", "JSON",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Mustache", package: "swift-mustache"),
+                .product(name: "Logging", package: "swift-log"),
+            ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
             name: "SMTP",
             dependencies: [
@@ -136,13 +145,13 @@ let package = Package(
             dependencies: [
                 "Concurrency", "InternetMessage", "MailCrypto", "PosternStore", "RelayCore", "SMTP", "Support",
                 .product(name: "Mustache", package: "swift-mustache"),
-            ], swiftSettings: strict),
+            ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
 
         // MARK: An installation, and what runs on it
         .target(
             name: "PosternConfiguration",
             dependencies: [
-                "Identity", "InternetMessage", "MailCrypto", "PosternAPI", "PosternPostgres", "PosternSQLite", "PosternStore",
+                "HTTP", "Identity", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "PosternStore",
                 "RiskPolicy", "Support",
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
@@ -193,7 +202,7 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "Administration", "Concurrency", "Doctor", "Events", "Identity", "Mail", "Monitoring", "PosternAPI",
+                "API", "Administration", "Concurrency", "Doctor", "Events", "HTTP", "Identity", "Mail", "Monitoring", "Portal",
                 "PosternConfiguration",
                 "PosternMetrics", "PosternStore", "Relay", "RiskDecisions",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -204,7 +213,7 @@ let package = Package(
         .target(
             name: "Sandbox",
             dependencies: [
-                "Identity", "MailCrypto", "PosternAPI", "PosternSQLite", "PosternStore", "RiskDecisions", "Service", "Support",
+                "API", "HTTP", "Identity", "MailCrypto", "PosternSQLite", "PosternStore", "RiskDecisions", "Service", "Support",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
@@ -213,8 +222,9 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "Administration", "DNSClient", "Doctor", "Identity", "Import", "InternetMessage", "JSON", "Mail", "MailAuth",
-                "Milter", "Monitoring", "PosternAPI", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
+                "Administration", "DNSClient", "Doctor", "HTTP", "Identity", "Import", "InternetMessage", "JSON", "Mail",
+                "MailAuth",
+                "Milter", "Monitoring", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
                 "RiskDecisions",
                 "RiskPolicy", "Sandbox", "Service", "Support",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -238,7 +248,7 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "PosternAPI", "RiskDecisions", "PosternStore", "PosternSQLite", "Identity",
+                "HTTP", "API", "RiskDecisions", "PosternStore", "PosternSQLite", "Identity",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
@@ -305,13 +315,13 @@ let package = Package(
             dependencies: [
                 "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "Support",
                 "MailTesting",
-                .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            swiftSettings: strict),
+            exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "InternetMessage", "Mail", "PosternAPI", "PosternSQLite", "PosternStore", "PostfixHarness", "RelayCore", "SMTP",
+                "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PosternStore", "PostfixHarness", "RelayCore",
+                "SMTP",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -342,8 +352,8 @@ let package = Package(
         .testTarget(
             name: "APITests",
             dependencies: [
-                "DNSClient", "DNSTesting", "Doctor", "Identity", "InternetMessage", "JSON", "MailAuth", "MailCrypto",
-                "MailTesting", "PolicyRules", "PosternAPI", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
+                "API", "DNSClient", "DNSTesting", "Doctor", "HTTP", "Identity", "InternetMessage", "JSON", "MailAuth",
+                "MailCrypto", "MailTesting", "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
                 "PosternStore", "PostfixHarness", "RiskDecisions", "RiskPolicy", "Service", "postern",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -370,9 +380,8 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "Doctor", "Import", "InternetMessage", "MailAuth", "Monitoring", "PosternAPI", "PosternConfiguration",
-                "PosternMetrics", "PosternStore", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service",
-                "postern",
+                "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "Monitoring", "PosternConfiguration", "PosternMetrics",
+                "PosternStore", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service", "postern",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),

@@ -3,12 +3,13 @@
 //
 // swift run -c release DecisionBench [accounts] [seconds]
 
+import API
 import Foundation
+import HTTP
 import Hummingbird
 import Identity
 import Logging
 import NIOCore
-import PosternAPI
 import PosternStore
 import RiskDecisions
 import Synchronization
@@ -31,8 +32,8 @@ struct ConstantRoutes: RouteModule {
 
     init(holder: Holder) { self.holder = holder }
 
-    func addRoutes(to routes: APIRoutes) {
-        routes.post("/v1/constant", access: .team(.decisionsWrite)) { request, context in
+    func addRoutes(to routes: Routes) {
+        routes.team(.decisionsWrite).post("/v1/constant") { request, context in
             _ = try await request.collect(context)
             return Response(
                 status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],

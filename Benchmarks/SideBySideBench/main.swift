@@ -161,7 +161,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
             }
         }
     }
-    let grants = try world.database.rows("SELECT COUNT(*) FROM grants", []).first?.integer(0) ?? 0
+    let grants = try world.database.value("SELECT COUNT(*) FROM grants", Int64.self) ?? 0
     _ = try store.transfers.start(team: "juice", app: "com.juice", to: "milk", World.change)
     let took = Mutex(Duration.zero)
     try await together(

@@ -52,12 +52,10 @@ package struct KeyRotation: Sendable {
     /// Running services that do not have the keys of this file, in the states that they have here.
     package func laggards() throws -> [Laggard] {
         let wanted = keys.current.summary
-        return try installation.store.serviceStatus.all().compactMap { entry in
-            let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
-            // By the store's clock: one that is behind is not silent.
-            guard now() - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead) <= ServiceSnapshot.timeout else { return nil }
-            let known = snapshot?.keys ?? [:]
+        return try ServiceReport.all(installation.store, now: now()).filter(\.isRunning).compactMap { report in
+            let known = report.snapshot?.keys ?? [:]
             let isReady = wanted.allSatisfy { known[$0.key] == $0.value }
+            let entry = report.entry
             return isReady ? nil : Laggard(host: entry.host, pid: entry.pid, updatedAt: entry.updatedAt)
         }
     }

@@ -103,7 +103,7 @@ package enum StoreBackup {
         let (version, found) = try database.read { connection in
             let found = try program(connection)
             if let view = found.keys.filter({ $0.hasPrefix("view ") }).min() { throw foreign(view) }
-            return (try connection.row("SELECT MAX(version) FROM schema_migrations", [])?.optionalInteger(0) ?? 0, found)
+            return (try connection.value("SELECT MAX(version) FROM schema_migrations", Int64.self) ?? 0, found)
         }
         let model = try SQLiteDatabase(path: own, creating: true)
         defer { try? model.close() }
@@ -121,11 +121,12 @@ package enum StoreBackup {
     /// `trigger NAME` and `view NAME` with their text, white space and quotes apart, which SQLite writes as it likes where a
     /// table is renamed.
     private static func program(_ connection: any DatabaseConnection) throws -> [String: String] {
-        let rows = try connection.rows("SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')", [])
-        return try Dictionary(
-            rows.map { row in
-                ("\(try row.text(0)) \(try row.text(1))", try row.text(2).filter { !$0.isWhitespace && $0 != "\"" })
-            }, uniquingKeysWith: { first, _ in first })
+        let rows = try connection.rows(
+            "SELECT type || ' ' || name AS name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')")
+        return try rows.reduce(into: [:]) { texts, row in
+            let sql: String = try row["sql"]
+            texts[try row["name"]] = sql.filter { !$0.isWhitespace && $0 != "\"" }
+        }
     }
 
     private static func examine(_ path: String, keys: KeyRing?) throws -> Contents {
@@ -141,10 +142,10 @@ package enum StoreBackup {
         }
         return try database.read { connection in
             func count(_ table: String) throws -> Int {
-                Int(try connection.row("SELECT COUNT(*) FROM \(table)", [])?.integer(0) ?? 0)
+                try connection.value("SELECT COUNT(*) FROM \(raw: table)") ?? 0
             }
             return Contents(
-                schemaVersion: try connection.row("SELECT MAX(version) FROM schema_migrations", [])?.integer(0) ?? 0,
+                schemaVersion: try connection.value("SELECT MAX(version) FROM schema_migrations") ?? 0,
                 teams: try count("teams"), users: try count("users"), relayAddresses: try count("relay_addresses"))
         }
     }

@@ -93,23 +93,21 @@ package struct StoreCopy {
 
     /// All tables, those that others refer to first. The history of migrations is the target's own.
     private static func tables(_ source: any DatabaseConnection) throws -> [Table] {
-        let names = try source.rows(
+        let names: [String] = try source.values(
             """
             SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'schema_migrations'
             ORDER BY name
-            """, []
-        ).map { try $0.text(0) }
+            """)
         var rest = try names.map { name in
-            let columns = try source.rows("SELECT name, pk FROM pragma_table_info(?1) ORDER BY cid", [.text(name)])
-                .map { (name: try $0.text(0), key: Int(try $0.integer(1))) }
+            let columns: [(name: String, key: Int)] = try source.rows(
+                "SELECT name, pk FROM pragma_table_info(\(name)) ORDER BY cid"
+            ).map { try (name: $0["name"], key: $0["pk"]) }
             let key = columns.indices.filter { columns[$0].key > 0 }.sorted { columns[$0].key < columns[$1].key }
-            let refersTo = try source.rows("SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(?1)", [.text(name)]).map {
-                try $0.text(0)
-            }
-            let sql = try source.row("SELECT sql FROM sqlite_master WHERE name = ?1", [.text(name)])?.text(0) ?? ""
+            let refersTo: [String] = try source.values("SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(\(name))")
+            let sql: String? = try source.value("SELECT sql FROM sqlite_master WHERE name = \(name)")
             return Table(
                 name: name, columns: columns.map(\.name), key: key, refersTo: refersTo.filter { $0 != name },
-                hasIdentity: sql.contains("AUTOINCREMENT"))
+                hasIdentity: sql?.contains("AUTOINCREMENT") ?? false)
         }
         var sorted: [Table] = []
         while !rest.isEmpty {
@@ -123,7 +121,7 @@ package struct StoreCopy {
     }
 
     private static func count(_ connection: any DatabaseConnection, _ table: String) throws -> Int {
-        Int(try connection.row("SELECT COUNT(*) FROM \(table)", [])?.integer(0) ?? 0)
+        try connection.value("SELECT COUNT(*) FROM \(raw: table)") ?? 0
     }
 
     private static func copy(
@@ -134,10 +132,10 @@ package struct StoreCopy {
         var last: [SQLValue]?
         while true {
             // The place in the key where the last batch ended: linear time whatever the table's size.
-            let after =
-                last.map { last in " WHERE (\(key)) > (\(last.indices.map { "?\($0 + 1)" }.joined(separator: ", ")))" } ?? ""
-            let rows = try source.rows("SELECT \(columns) FROM \(table.name)\(after) ORDER BY \(key) LIMIT \(batch)", last ?? [])
-                .map { row in table.columns.indices.map { row.value($0) } }
+            let after: SQL = last.map { " WHERE (\(raw: key)) > \(list: $0)" } ?? ""
+            let rows = try source.rows(
+                "SELECT \(raw: columns) FROM \(raw: table.name)\(after) ORDER BY \(raw: key) LIMIT \(batch)"
+            ).map(\.values)
             guard let final = rows.last else { return }
             // Batches of two sizes at most, so that few statements are prepared.
             if rows.count == batch {
@@ -152,22 +150,15 @@ package struct StoreCopy {
     }
 
     private static func insert(_ rows: [[SQLValue]], _ table: Table, _ columns: String, _ target: any DatabaseConnection) throws {
-        var number = 0
-        let places = rows.map { row in
-            "("
-                + row.map { _ in
-                    number += 1; return "?\(number)"
-                }.joined(separator: ", ") + ")"
-        }
-        try target.run("INSERT INTO \(table.name) (\(columns)) VALUES \(places.joined(separator: ", "))", rows.flatMap { $0 })
+        try target.run("INSERT INTO \(raw: table.name) (\(raw: columns)) VALUES \(rows: rows)")
     }
 
     /// The next identifier is one that the source never used, not even for a row that is gone.
     private static func setIdentity(_ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection) throws
     {
         guard table.hasIdentity else { return }
-        let used = try source.row("SELECT seq FROM sqlite_sequence WHERE name = ?1", [.text(table.name)])?.integer(0) ?? 0
+        let used = try source.value("SELECT seq FROM sqlite_sequence WHERE name = \(table.name)", Int64.self) ?? 0
         guard used > 0 else { return }
-        _ = try target.rows("SELECT setval(pg_get_serial_sequence(?1, 'id'), ?2)", [.text(table.name), .integer(used)])
+        _ = try target.rows("SELECT setval(pg_get_serial_sequence(\(table.name), 'id'), \(used))")
     }
 }

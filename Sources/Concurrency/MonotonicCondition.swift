@@ -29,6 +29,9 @@ package final class MonotonicCondition: @unchecked Sendable {
     /// Wakes all threads that wait. Under the lock.
     package func broadcast() { pthread_cond_broadcast(condition) }
 
+    /// Wakes one thread that waits: for where all wait for the same. Under the lock.
+    package func signal() { pthread_cond_signal(condition) }
+
     /// Waits for a broadcast, without the lock meanwhile. As with every condition, a return says nothing of what was waited for.
     package func wait() { pthread_cond_wait(condition, mutex) }
 

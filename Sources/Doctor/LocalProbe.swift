@@ -85,12 +85,9 @@ package enum LocalProbe {
 extension LocalProbe {
     /// This machine's clock, and those of all services that run.
     private static func clockSkew(_ store: Store, here: String, now: Int64) throws -> String? {
-        let others = try store.serviceStatus.all().filter { $0.host != here }.compactMap {
-            entry -> (host: String, ahead: Double)? in
-            let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
-            guard let ahead = snapshot?.clockAhead, now - entry.updatedAt + ClockSkew.seconds(ahead) <= ServiceSnapshot.timeout
-            else { return nil }
-            return (entry.host, ahead)
+        let others = try ServiceReport.all(store, now: now).filter { $0.isRunning && $0.entry.host != here }.compactMap {
+            report in
+            report.snapshot?.clockAhead.map { (host: report.entry.host, ahead: $0) }
         }
         return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
     }

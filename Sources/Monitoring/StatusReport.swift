@@ -39,13 +39,9 @@ package struct StatusReport: Encodable, Sendable {
         let store = installation.store
         configuration = installation.resolved.path
         relayDomains = installation.configuration.relayDomains
-        let entries = try store.serviceStatus.all().map { entry in
-            let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
-            // By the store's clock: one that is behind is not silent.
-            let silence = max(0, now - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead))
-            return Host(
-                host: entry.host, pid: entry.pid, isRunning: silence <= ServiceSnapshot.timeout, silentFor: silence,
-                snapshot: snapshot)
+        let entries = try ServiceReport.all(store, now: now).map {
+            Host(
+                host: $0.entry.host, pid: $0.entry.pid, isRunning: $0.isRunning, silentFor: $0.silentFor, snapshot: $0.snapshot)
         }
         let minutes = try store.serviceStatus.minutes(after: now - Self.hour).compactMap { minute in
             (try? JSONDecoder().decode([String: Int].self, from: Data(minute.counts.utf8))).map {

@@ -1,8 +1,8 @@
 // The configuration as the rest of the program uses it.
 
 import Foundation
+import HTTP
 import InternetMessage
-import PosternAPI
 import PosternStore
 import Support
 

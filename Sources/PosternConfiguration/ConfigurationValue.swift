@@ -1,8 +1,8 @@
 // Values of configuration keys: as written, and as checked.
 
+import HTTP
 import Identity
 import InternetMessage
-import PosternAPI
 import PosternStore
 
 /// A value unchanged in the file, a variable or a flag, before its kind is known.

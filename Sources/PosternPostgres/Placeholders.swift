@@ -1,10 +1,23 @@
-// `?1` as repositories write it, `$1` as PostgreSQL reads it.
+// `?` as repositories write it, `$1` as PostgreSQL reads it.
 
 enum Placeholders {
-    /// The statement with `$` in place of every `?`. No literal in a query of ours may contain `?` (`DatabaseConnection`).
+    /// The statement with `$1`, `$2`… in place of every `?`; one that has a number keeps it. No literal in a statement of ours may
+    /// contain `?` (`SQL`).
     static func translated(_ sql: String) -> String {
-        var octets = Array(sql.utf8)
-        for index in octets.indices where octets[index] == UInt8(ascii: "?") { octets[index] = UInt8(ascii: "$") }
+        var octets: [UInt8] = []
+        octets.reserveCapacity(sql.utf8.count + 32)
+        var number = 0
+        var rest = sql.utf8[...]
+        while let octet = rest.popFirst() {
+            guard octet == UInt8(ascii: "?") else {
+                octets.append(octet)
+                continue
+            }
+            octets.append(UInt8(ascii: "$"))
+            if let next = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(next) { continue }
+            number += 1
+            octets += String(number).utf8
+        }
         return String(decoding: octets, as: UTF8.self)
     }
 }

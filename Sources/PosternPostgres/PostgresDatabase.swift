@@ -250,12 +250,10 @@ package final class PostgresDatabase: Database {
         try storeErrors {
             let link = try connect()
             do {
-                try link.script(
-                    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3")
-                let row = try link.rows(
-                    "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' postern ' || ?1, 0))", [.text(name)]
-                ).first
-                guard try row?.bool(0) == true else {
+                try link.script("SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3")
+                let isTaken: Bool? = try link.value(
+                    "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' postern ' || \(name), 0))")
+                guard isTaken == true else {
                     link.close()
                     return nil
                 }

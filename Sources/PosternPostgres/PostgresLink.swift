@@ -9,10 +9,10 @@ import Synchronization
 ///
 /// The connection is in libpq's pipeline mode: BEGIN waits for the first statement and goes out with it, as does a preparation,
 /// and an end that no one has to wait for is answered while others work. Each statement is one round trip.
-final class PostgresLink: @unchecked Sendable {
+final class PostgresLink: SQLQuerying, @unchecked Sendable {
     private let connection: OpaquePointer
-    /// Names of prepared statements by their text and the types of their arguments.
-    private var prepared: [Prepared: String] = [:]
+    /// Prepared statements by their text and the types of their arguments.
+    private var prepared: [Prepared: Statement] = [:]
 
     /// How many names were given, to those too whose preparation failed.
     private var named = 0
@@ -22,11 +22,19 @@ final class PostgresLink: @unchecked Sendable {
         let types: [Oid]
     }
 
+    /// What the server calls it, and the columns of its result, which are known with the first one.
+    private final class Statement {
+        let name: String
+        var columns: SQLColumns?
+
+        init(name: String) { self.name = name }
+    }
+
     /// What was sent and is not answered yet, in order.
     private var unanswered: [Sent] = []
 
     private enum Sent {
-        case preparation(Prepared, name: String)
+        case preparation(Prepared, Statement)
         case statement
         case sync
     }
@@ -151,20 +159,22 @@ final class PostgresLink: @unchecked Sendable {
 
     /// Runs a statement and gives the number of rows it touched.
     func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
-        try execute(sql, arguments) { result in
+        try execute(sql, arguments) { result, _ in
             PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
         }
     }
 
-    private func execute<T>(_ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer) throws -> T) throws -> T {
+    private func execute<T>(
+        _ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer, Statement) throws -> T
+    ) throws -> T {
         // Not with what follows: an error there would be taken for one here.
         try collect()
         try sendBeginning()
-        try send(sql, arguments)
+        let statement = try send(sql, arguments)
         try sync()
         var answer: Result<T, any Error>?
         // Of all that is answered now, the statement is the last.
-        try collect { result in answer = Result { try read(result) } }
+        try collect { result in answer = Result { try read(result, statement) } }
         guard let answer else { throw lost() }
         return try answer.get()
     }
@@ -177,27 +187,30 @@ final class PostgresLink: @unchecked Sendable {
     }
 
     /// Queues a statement, and its preparation before the first time.
-    private func send(_ sql: String, _ arguments: [SQLValue]) throws {
+    @discardableResult
+    private func send(_ sql: String, _ arguments: [SQLValue]) throws -> Statement {
         let wanted = Prepared(sql: sql, types: arguments.map(BoundValue.type))
-        let name: String
+        let statement: Statement
         if let known = prepared[wanted] {
-            name = known
+            statement = known
         } else {
             guard prepared.count < Self.statementLimit else {
                 throw PostgresFailure(state: "", message: "too many different statements", isConnectionLost: false)
             }
             named += 1
-            name = "s\(named)"
-            let isSent = PQsendPrepare(connection, name, Placeholders.translated(sql), Int32(wanted.types.count), wanted.types)
+            statement = Statement(name: "s\(named)")
+            let isSent = PQsendPrepare(
+                connection, statement.name, Placeholders.translated(sql), Int32(wanted.types.count), wanted.types)
             guard isSent == 1 else { throw lost() }
-            unanswered.append(.preparation(wanted, name: name))
+            unanswered.append(.preparation(wanted, statement))
         }
         let bound = arguments.map(BoundValue.init)
         let isSent = BoundValue.withPointers(bound) { values, lengths, formats in
-            PQsendQueryPrepared(connection, name, Int32(bound.count), values, lengths, formats, 0)
+            PQsendQueryPrepared(connection, statement.name, Int32(bound.count), values, lengths, formats, 0)
         }
         guard isSent == 1 else { throw lost() }
         unanswered.append(.statement)
+        return statement
     }
 
     /// Sends all that is queued. After an error the server skips everything up to here.
@@ -227,7 +240,7 @@ final class PostgresLink: @unchecked Sendable {
                 do {
                     try check(result) { result in
                         switch sent {
-                        case .preparation(let statement, let name): prepared[statement] = name
+                        case .preparation(let wanted, let statement): prepared[wanted] = statement
                         case .statement: read(result)
                         case .sync: break
                         }
@@ -260,12 +273,16 @@ final class PostgresLink: @unchecked Sendable {
         throw failure
     }
 
-    private static func rows(_ result: OpaquePointer) throws -> [SQLRow] {
-        let columns = PQnfields(result)
-        let types = (0..<columns).map { PQftype(result, $0) }
+    private static func rows(_ result: OpaquePointer, _ statement: Statement) throws -> [SQLRow] {
+        let range = 0..<PQnfields(result)
+        let columns = statement.columns ?? SQLColumns(range.map { PQfname(result, $0).map { String(cString: $0) } ?? "" })
+        // BEGIN, which was answered before it, has none.
+        if !range.isEmpty { statement.columns = columns }
+        let types = range.map { PQftype(result, $0) }
         return try (0..<PQntuples(result)).map { row in
             SQLRow(
-                try (0..<columns).map { column in
+                columns,
+                try range.map { column in
                     if PQgetisnull(result, row, column) == 1 { return .null }
                     guard let start = PQgetvalue(result, row, column) else { return .null }
                     let text = UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column)))

@@ -73,7 +73,7 @@ enum ColumnText {
     static func value(_ text: UnsafeRawBufferPointer, type: Oid) throws -> SQLValue {
         switch type {
         case bytea: return .blob(try octets(text))
-        case boolean: return .bool(text.first == UInt8(ascii: "t"))
+        case boolean: return (text.first == UInt8(ascii: "t")).sqlValue
         case _ where integers.contains(type):
             guard let integer = Int64(String(decoding: text, as: UTF8.self)) else { throw unexpected }
             return .integer(integer)

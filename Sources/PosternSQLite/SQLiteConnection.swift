@@ -1,64 +1,145 @@
-// One GRDB connection inside a transaction.
+// One connection to a SQLite file, made safe: statements are prepared once, results are read whole.
 
-import GRDB
-import GRDBSQLite
+import CSQLite
 import PosternStore
 
-/// Statements are prepared once per connection and text, by GRDB; they are bound and read here, by SQLite's own functions, as
-/// that is what the path of mail does most. SQLite knows `?1` as it is.
-struct SQLiteConnection: DatabaseConnection {
-    let database: GRDB.Database
+/// Used by one thread at a time; `WriterTurn` and `SQLiteReaders` ensure this. SQLite knows `?` as it is.
+final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
+    /// Nil once it is closed.
+    private var handle: OpaquePointer?
+    /// Statements by their text.
+    private var prepared: [String: Statement] = [:]
+    private var durability = Durability.durable
+
+    private struct Statement {
+        let pointer: OpaquePointer
+        let columns: SQLColumns
+    }
+
+    /// Opens a file that exists. Throws `TemporaryStoreError`, or `PermanentStoreError` for what is not a database.
+    /// - Parameter busyTimeout: how long a statement waits for other processes.
+    init(path: String, isReadOnly: Bool = false, busyTimeout: Duration) throws {
+        let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+        try check(sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil))
+        setBusyTimeout(busyTimeout)
+        // What is deleted is overwritten, so that a removed user's sealed inbox is gone from the file too.
+        try runScript(
+            """
+            PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL;
+            PRAGMA cache_size = -\(SQLiteDatabase.cacheKibibytes); PRAGMA wal_autocheckpoint = \(SQLiteDatabase.checkpointPages)
+            """)
+    }
+
+    deinit { close() }
+
+    /// Later calls fail.
+    func close() {
+        for statement in prepared.values { sqlite3_finalize(statement.pointer) }
+        prepared = [:]
+        sqlite3_close_v2(handle)
+        handle = nil
+    }
+
+    func setBusyTimeout(_ timeout: Duration) {
+        if let handle { sqlite3_busy_timeout(handle, Int32(min(max(0, timeout / .milliseconds(1)), 1e9))) }
+    }
+
+    /// In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints: a crash of the process loses nothing either
+    /// way, a power failure the last commits. Without effect inside a transaction.
+    func setDurability(_ durability: Durability) throws {
+        guard durability != self.durability else { return }
+        try runScript("PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
+        self.durability = durability
+    }
+
+    /// Moves what this connection wrote into the main file, as far as other processes allow without waiting.
+    func checkpoint() {
+        if let handle, sqlite3_total_changes(handle) != 0 { try? runScript("PRAGMA wal_checkpoint(PASSIVE)") }
+    }
+
+    /// Runs `body` between BEGIN and COMMIT; rolled back where it throws.
+    func transaction<T>(_ begin: String, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        try run(begin, [])
+        do {
+            let result = try body(self)
+            try run("COMMIT TRANSACTION", [])
+            return result
+        } catch {
+            // Some errors of SQLite have rolled back already.
+            if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK TRANSACTION", []) }
+            throw error
+        }
+    }
+
+    /// Copies everything, as it is at one moment, to an empty database; others write meanwhile.
+    func copy(to other: SQLiteConnection) throws {
+        guard let backup = sqlite3_backup_init(other.handle, "main", handle, "main") else {
+            throw other.failure(sqlite3_errcode(other.handle))
+        }
+        let status = sqlite3_backup_step(backup, -1)
+        let end = sqlite3_backup_finish(backup)
+        try other.check(status == SQLITE_DONE ? end : status)
+    }
 
     func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
         var result: [SQLRow] = []
-        try step(sql, arguments) { statement in
-            let columns = sqlite3_column_count(statement)
-            var values: [SQLValue] = []
-            values.reserveCapacity(Int(columns))
-            for column in 0..<columns { values.append(Self.value(statement, column)) }
-            result.append(SQLRow(values))
+        let statement = try statement(sql)
+        let range = 0..<Int32(statement.columns.names.count)
+        try step(statement, arguments) {
+            result.append(SQLRow(statement.columns, range.map { Self.value(statement.pointer, $0) }))
         }
         return result
     }
 
+    @discardableResult
     func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+        let statement = try statement(sql)
+        try step(statement, arguments) {}
         // What no statement has changed stays as the last one left it: a statement that is not a change has touched nothing.
-        let isChange = try step(sql, arguments) { _ in }
-        return isChange ? database.changesCount : 0
+        return sqlite3_stmt_readonly(statement.pointer) == 0 ? Int(sqlite3_changes(handle)) : 0
     }
 
-    func runScript(_ sql: String) throws { try storeErrors { try database.execute(sql: sql) } }
+    func runScript(_ sql: String) throws {
+        guard let handle else { throw Self.closed }
+        try check(sqlite3_exec(handle, sql, nil, nil, nil))
+    }
 
-    /// Runs a statement that takes nothing and gives nothing, such as BEGIN.
-    func execute(_ sql: String) throws { try step(sql, []) { _ in } }
-
-    /// Steps to the end, and gives each row. The statement is free for the next use afterwards, whatever happened.
-    /// - Returns: whether the statement writes.
-    @discardableResult
-    private func step(_ sql: String, _ arguments: [SQLValue], _ row: (OpaquePointer) -> Void) throws -> Bool {
-        let statement = try storeErrors { try database.cachedStatement(sql: sql) }.sqliteStatement
+    /// Steps to the end, with `row` at each row. The statement is free for the next use afterwards, whatever happened.
+    private func step(_ statement: Statement, _ arguments: [SQLValue], _ row: () -> Void) throws {
+        let statement = statement.pointer
         defer {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
         }
-        for (index, argument) in arguments.enumerated() {
-            let status = Self.bind(statement, Int32(index + 1), argument)
-            guard status == SQLITE_OK else { throw failure(status) }
-        }
+        for (index, argument) in arguments.enumerated() { try check(Self.bind(statement, Int32(index + 1), argument)) }
         while true {
             switch sqlite3_step(statement) {
-            case SQLITE_ROW: row(statement)
-            case SQLITE_DONE: return sqlite3_stmt_readonly(statement) == 0
+            case SQLITE_ROW: row()
+            case SQLITE_DONE: return
             case let status: throw failure(status)
             }
         }
     }
 
+    private func statement(_ sql: String) throws -> Statement {
+        if let statement = prepared[sql] { return statement }
+        guard let handle else { throw Self.closed }
+        var pointer: OpaquePointer?
+        try check(sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil))
+        guard let pointer else { throw failure(SQLITE_MISUSE) }
+        let names = (0..<sqlite3_column_count(pointer)).map { sqlite3_column_name(pointer, $0).map { String(cString: $0) } ?? "" }
+        let statement = Statement(pointer: pointer, columns: SQLColumns(names))
+        prepared[sql] = statement
+        return statement
+    }
+
+    static let closed = PermanentStoreError(.statement, "the database is closed")
+
+    private func check(_ status: Int32) throws { if status != SQLITE_OK { throw failure(status) } }
+
     private func failure(_ status: Int32) -> any Error {
-        storeError(
-            DatabaseError(
-                resultCode: ResultCode(rawValue: sqlite3_extended_errcode(database.sqliteConnection)),
-                message: database.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) } ?? "SQLite result \(status)"))
+        let message = handle == nil ? sqlite3_errstr(status) : sqlite3_errmsg(handle)
+        return storeError(status, message.map { String(cString: $0) } ?? "SQLite result \(status)")
     }
 
     /// SQLite copies what it is given before it returns.

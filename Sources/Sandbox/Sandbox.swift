@@ -1,10 +1,11 @@
 // A whole service of decisions on loopback with its own store: for a backend's developer, on a laptop.
 
+import API
 import Foundation
+import HTTP
 import Identity
 import Logging
 import MailCrypto
-import PosternAPI
 import PosternSQLite
 import PosternStore
 import RiskDecisions

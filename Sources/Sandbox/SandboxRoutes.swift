@@ -1,9 +1,9 @@
 // What a sandbox offers beside /v1/decisions: test tokens and a clock that can be set forward.
 
+import HTTP
 import HTTPTypes
 import Hummingbird
 import MailCrypto
-import PosternAPI
 import PosternStore
 import RiskDecisions
 import Support
@@ -56,8 +56,8 @@ struct SandboxRoutes: RouteModule {
     private struct ClockRequest: Decodable { let advance: Int }
     private struct ClockResponse: Encodable { let now: Timestamp }
 
-    func addRoutes(to routes: APIRoutes) {
-        routes.post("/sandbox/token", access: .open) { request, context in
+    func addRoutes(to routes: Routes) {
+        routes.open.post("/sandbox/token") { request, context -> Response in
             let wanted = try await request.decode(TokenRequest.self, context)
             let sub = try wanted.sub ?? "user-" + Base32.characters(fromRandom: SecureRandom.bytes(count: 8))
             guard (1...255).contains(sub.utf8.count) else { throw Problem.invalid("must be 1 to 255 octets", at: "/sub") }
@@ -75,7 +75,7 @@ struct SandboxRoutes: RouteModule {
                     email: wanted.email, lifetime: Int64(lifetime), issuedAt: clock.now - Int64(age)), now: clock.now)
             return try .json(TokenResponse(identityToken: token, nonce: nonce, sub: sub))
         }
-        routes.post("/sandbox/clock", access: .open) { request, context in
+        routes.open.post("/sandbox/clock") { request, context -> Response in
             let wanted = try await request.decode(ClockRequest.self, context)
             guard clock.advance(Int64(wanted.advance)) else {
                 throw Problem.invalid("the clock only goes forward, by at most ten years in total", at: "/advance")

@@ -1,10 +1,12 @@
 // The HTTP API: which routes it has, and how it is set up. Add a subject's routes to `modules`.
 
+import API
+import HTTP
 import Identity
 import Logging
 import Mail
 import Monitoring
-import PosternAPI
+import Portal
 import PosternConfiguration
 import PosternMetrics
 import PosternStore
@@ -82,45 +84,33 @@ package struct ServiceParts: Sendable {
 package enum HTTPRoutes {
     /// Every module of routes, in the order of their paths.
     package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
-        let all: [any RouteModule] = [
-            AccountRoutes(store: parts.store, pool: parts.pool, now: parts.now),
-            AccountListRoutes(parts.store, parts.pool, parts.cursors),
-            AddressRoutes(
-                parts.store, parts.pool, now: parts.now,
-                messagesPerDay: parts.installation.configuration.limits.messagesPerDay.max),
-            EventRoutes(parts.store, parts.pool, parts.cursors, now: parts.now),
+        let configuration = parts.installation.configuration
+        let common = RouteParts(store: parts.store, pool: parts.pool, cursors: parts.cursors, now: parts.now)
+        var modules: [any RouteModule] = [
+            AccountRoutes(common), AddressRoutes(common, messagesPerDay: configuration.limits.messagesPerDay.max),
+            EventRoutes(common),
             HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies) { [metrics = parts.metrics] in
                 metrics.storeWritable.value > 0
             },
             MetricsRoutes(parts.metrics, parts.pool),
-            NotificationRoutes(
-                store: parts.store, pool: parts.pool, issuers: parts.trust.issuers, keys: parts.trust.keys, now: parts.now),
-            OpenAPIRoutes(),
-            RejectionRoutes(parts.store, parts.pool, parts.cursors),
-            SourceRoutes(parts.store, parts.pool, parts.cursors, examine: SourceExaminer(parts).examine),
-            UserRoutes(
-                parts.store, parts.pool, parts.cursors, now: parts.now,
-                verify: { user, inbox, change in try parts.mailer.sendConfirmation(user: user, .number(inbox), change) }),
+            NotificationRoutes(common, issuers: parts.trust.issuers, keys: parts.trust.keys), OpenAPIRoutes(),
+            RejectionRoutes(common), SourceRoutes(common, examine: SourceExaminer(parts).examine),
+            UserRoutes(common) { user, inbox, change in
+                try parts.mailer.sendConfirmation(user: user, .number(inbox), change)
+            },
         ]
-        let decisions = parts.decisions.map {
-            DecisionRoutes(service: $0.service, idempotency: $0.idempotency) as any RouteModule
+        if let decisions = parts.decisions {
+            modules.append(DecisionRoutes(service: decisions.service, idempotency: decisions.idempotency))
         }
-        return all + (decisions.map { [$0] } ?? []) + (parts.page.map { [$0] } ?? []) + provider(parts)
-    }
-
-    /// Sign-in; nothing where no issuer is configured.
-    private static func provider(_ parts: ServiceParts) -> [any RouteModule] {
-        let configured = parts.installation.configuration.provider
-        guard let issuer = configured.issuer else { return [] }
-        let settings = ProviderSettings(
-            issuer: issuer, authorizationEndpoint: configured.authorizationEndpoint, refreshesPerDay: configured.refreshesPerDay)
-        let (store, pool, signer, now) = (parts.store, parts.pool, parts.identitySigner, parts.now)
-        return [
-            AuthorizationRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
-            TokenRoutes(settings: settings, store: store, pool: pool, signer: signer, now: now),
-            DiscoveryRoutes(settings: settings, signer: signer),
-            MigrationRoutes(settings: settings, store: store, pool: pool, now: now),
-        ]
+        if let page = parts.page { modules.append(page) }
+        // Sign-in; nothing where no issuer is configured.
+        if let issuer = configuration.provider.issuer {
+            let settings = ProviderSettings(
+                issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
+                refreshesPerDay: configuration.provider.refreshesPerDay)
+            modules.append(SignInRoutes(settings, common, signer: parts.identitySigner))
+        }
+        return modules
     }
 
     /// The listener; nil where the configuration has none. Throws `ConfigurationError` where the certificate cannot be used.

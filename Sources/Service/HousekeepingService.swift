@@ -1,9 +1,9 @@
 // What must be done now and then: counters written, what has expired deleted.
 
 import Concurrency
+import HTTP
 import Logging
 import Monitoring
-import PosternAPI
 import PosternStore
 import ServiceLifecycle
 
@@ -77,13 +77,14 @@ struct HousekeepingService: Service {
             do {
                 let failures = try store.removals.run(now: now(), steps: Self.steps, passing: failed.passing(at: .now))
                 failed.endTrouble()
+                if !failed.isEmpty { failed.forget(besides: try store.removals.items()) }
                 for failure in failures where failed.isNew(failure, at: .now) {
                     logger.warning(
                         "what was removed cannot be taken away yet; it is tried again each minute",
                         metadata: ["of": "\(failure.item)", "detail": "\(failure.error)"])
                 }
             } catch {
-                if failed.isNew("\(error)") {
+                if failed.isNew("\(error)", at: .now) {
                     logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"])
                 }
             }
@@ -134,13 +135,24 @@ struct HousekeepingService: Service {
     }
 }
 
-/// Removals that failed: each is told once, not each second, and stops no other.
+/// Removals that failed: each is reported once an hour, not each second, and stops no other.
 package struct FailedRemovals: Sendable {
     /// Until one is tried again.
     private static let pause: Duration = .seconds(60)
+    /// Until the same is reported again.
+    private static let silence: Duration = .seconds(3600)
 
-    private var failed: [RemovalRepository.Item: (reason: String, since: ContinuousClock.Instant)] = [:]
-    private var trouble: String?
+    private struct Report {
+        let reason: String
+        let at: ContinuousClock.Instant
+
+        func covers(_ reason: String, at time: ContinuousClock.Instant) -> Bool {
+            reason == self.reason && time - at < FailedRemovals.silence
+        }
+    }
+
+    private var failed: [RemovalRepository.Item: (reported: Report, since: ContinuousClock.Instant)] = [:]
+    private var trouble: Report?
 
     package init() {}
 
@@ -149,17 +161,31 @@ package struct FailedRemovals: Sendable {
         Set(failed.filter { time - $0.value.since < Self.pause }.keys)
     }
 
-    /// Notes a failure; whether it was not the same before.
+    /// Whether nothing failed.
+    package var isEmpty: Bool { failed.isEmpty }
+
+    /// Forgets what no longer waits.
+    package mutating func forget(besides waiting: Set<RemovalRepository.Item>) {
+        failed = failed.filter { waiting.contains($0.key) }
+    }
+
+    /// Notes a failure; whether the same was not reported within the hour.
     package mutating func isNew(_ failure: RemovalRepository.Failure, at time: ContinuousClock.Instant) -> Bool {
-        failed.updateValue(("\(failure.error)", time), forKey: failure.item)?.reason != "\(failure.error)"
+        if let reported = failed[failure.item]?.reported, reported.covers("\(failure.error)", at: time) {
+            failed[failure.item] = (reported, time)
+            return false
+        }
+        failed[failure.item] = (Report(reason: "\(failure.error)", at: time), time)
+        return true
     }
 
     /// The store answered: the same trouble is new when it comes again.
     package mutating func endTrouble() { trouble = nil }
 
     /// The same of trouble that met none in particular.
-    package mutating func isNew(_ trouble: String) -> Bool {
-        defer { self.trouble = trouble }
-        return self.trouble != trouble
+    package mutating func isNew(_ trouble: String, at time: ContinuousClock.Instant) -> Bool {
+        guard self.trouble?.covers(trouble, at: time) != true else { return false }
+        self.trouble = Report(reason: trouble, at: time)
+        return true
     }
 }

@@ -1,9 +1,9 @@
 // A key file that changes while the service runs, and what older keys made.
 
-import Concurrency
 import Administration
+import Concurrency
+import HTTP
 import Logging
-import PosternAPI
 import PosternConfiguration
 import PosternStore
 import ServiceLifecycle

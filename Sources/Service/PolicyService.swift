@@ -2,7 +2,7 @@
 
 import Concurrency
 import Logging
-import PosternAPI
+import HTTP
 import PosternStore
 import RiskDecisions
 import ServiceLifecycle

@@ -3,8 +3,8 @@
 
 import Concurrency
 import Doctor
+import HTTP
 import Logging
-import PosternAPI
 import PosternMetrics
 import ServiceLifecycle
 

@@ -1,9 +1,9 @@
 // The service: the milter, the HTTP API, housekeeping and reloads under one group, started and ended together.
 
 import Foundation
+import HTTP
 import Logging
 import Monitoring
-import PosternAPI
 import PosternConfiguration
 import PosternStore
 import Relay

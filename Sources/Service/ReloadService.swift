@@ -1,7 +1,7 @@
 // SIGHUP: the configuration is read again, and takes effect with the next transaction.
 
 import Logging
-import PosternAPI
+import HTTP
 import ServiceLifecycle
 import UnixSignals
 

@@ -1,7 +1,8 @@
 // What the DNS of a team's sources lacks, for the API: bounded in time and asked again every five minutes at most.
 
+import API
 import Doctor
-import PosternAPI
+import HTTP
 import Relay
 import Synchronization
 

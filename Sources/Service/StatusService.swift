@@ -2,9 +2,9 @@
 
 import Concurrency
 import Foundation
+import HTTP
 import Logging
 import Monitoring
-import PosternAPI
 import PosternStore
 import ServiceLifecycle
 

@@ -4,7 +4,7 @@ import Foundation
 import MailAuth
 import Testing
 
-@testable import PosternAPI
+@testable import HTTP
 
 @Suite struct ClientNetworkTests {
     private func networks(_ text: String) -> [ClientNetwork] { ClientNetwork.networks(of: IPAddress(text)) }

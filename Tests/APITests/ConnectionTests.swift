@@ -1,7 +1,9 @@
 // Clients that are slow, broken or many, over real connections.
 
+import API
 import Foundation
-import PosternAPI
+import HTTP
+import Hummingbird
 import PostfixHarness
 import Testing
 
@@ -40,8 +42,8 @@ final class Listener: Sendable {
 }
 
 struct EchoRoutes: RouteModule {
-    func addRoutes(to routes: APIRoutes) {
-        routes.post("/echo", access: .open) { request, context in
+    func addRoutes(to routes: Routes) {
+        routes.open.post("/echo") { request, context -> Hummingbird.Response in
             try await .json(["octets": request.collect(context).readableBytes])
         }
     }

@@ -1,9 +1,9 @@
 // /v1/decisions over HTTP: bodies, problems, Idempotency-Key.
 
+import API
 import Foundation
 import Identity
 import Logging
-import PosternAPI
 import PosternStore
 import RiskDecisions
 import Testing

@@ -1,8 +1,8 @@
 // What every route has in common: keys, scopes, rates, bodies, ids, problems.
 
+import HTTP
 import HTTPTypes
 import Hummingbird
-import PosternAPI
 import PosternStore
 import Testing
 
@@ -16,21 +16,21 @@ private struct ProbeRoutes: RouteModule {
     }
     struct Secret: Error { let text = "jane@home.example" }
 
-    func addRoutes(to routes: APIRoutes) {
-        routes.get("/v1/own", access: .team(.sourcesRead)) { _, context in
-            try .json(["team": try context.team(scope: .sourcesRead).id])
+    func addRoutes(to routes: Routes) {
+        routes.team(.sourcesRead).get("/v1/own") { _, context -> Hummingbird.Response in
+            try .json(["team": context.caller.id])
         }
-        routes.get("/v1/all", access: .operator(.usersRead)) { _, _ in .empty }
-        routes.get("/v1/things/{id}", access: .open) { request, context in
+        routes.operator(.usersRead).get("/v1/all") { _, _ in Hummingbird.Response.empty }
+        routes.open.get("/v1/things/{id}") { request, context -> Hummingbird.Response in
             _ = try request.query(["limit"])
             return try .json(["id": try context.pathParameter("id")])
         }
-        routes.post("/v1/orders", access: .open) { request, context in
+        routes.open.post("/v1/orders") { request, context -> Hummingbird.Response in
             let order = try await request.decode(Order.self, context)
             return try .json(["count": order.items.map(\.count).reduce(0, +)])
         }
-        routes.get("/v1/fault", access: .open) { _, _ in throw Secret() }
-        routes.get("/v1/away", access: .open) { _, _ in throw TemporaryStoreError(.busy, "locked") }
+        routes.open.get("/v1/fault") { _, _ -> Hummingbird.Response in throw Secret() }
+        routes.open.get("/v1/away") { _, _ -> Hummingbird.Response in throw TemporaryStoreError(.busy, "locked") }
     }
 }
 

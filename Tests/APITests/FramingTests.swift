@@ -1,8 +1,8 @@
 // Generated framings of requests: whatever two readers of HTTP could divide differently is refused or read in one way only.
 
 import Foundation
+import HTTP
 import MailTesting
-import PosternAPI
 import Testing
 
 @Suite struct FramingTests {

@@ -5,7 +5,7 @@ import PostfixHarness
 import Synchronization
 import Testing
 
-@testable import PosternAPI
+@testable import HTTP
 
 @Suite struct OpenConnectionsTests {
     /// Which connections were told to close.

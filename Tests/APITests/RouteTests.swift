@@ -3,7 +3,6 @@
 import Foundation
 import HTTPTypes
 import InternetMessage
-import PosternAPI
 import PosternStore
 import Testing
 

@@ -1,10 +1,11 @@
 // Every route with every kind of key: nothing of another team is found, and the description names every route.
 
+import API
 import Foundation
+import HTTP
 import HTTPTypes
 import InternetMessage
 import PolicyRules
-import PosternAPI
 import PosternStore
 import RiskDecisions
 import RiskPolicy

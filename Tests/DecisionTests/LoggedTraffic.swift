@@ -126,17 +126,15 @@ struct LoggedTraffic {
                 for row in rows {
                     if let label = row.label {
                         try connection.run(
-                            "UPDATE decisions SET label = ?1, labelled_at = evaluated_at WHERE decision_id = ?2",
-                            [.text(label.rawValue), .text(row.record.id)])
+                            "UPDATE decisions SET label = \(label), labelled_at = evaluated_at WHERE decision_id = \(row.record.id)"
+                        )
                     }
                     for check in row.checks {
                         try connection.run(
-                            "INSERT INTO checks (decision_id, challenge, initiated_at, passed_at, failed_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-                            [
-                                .text(row.record.id), .text(check.challenge), .integer(check.initiatedAt),
-                                .optional(check.passedAt),
-                                .optional(check.failedAt),
-                            ])
+                            """
+                            INSERT INTO checks (decision_id, challenge, initiated_at, passed_at, failed_at) VALUES
+                            \(list: [row.record.id, check.challenge, check.initiatedAt, check.passedAt, check.failedAt])
+                            """)
                     }
                 }
             }

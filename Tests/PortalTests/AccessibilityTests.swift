@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import PosternAPI
+@testable import Portal
 
 @Suite struct AccessibilityTests {
     private func pages(_ rig: PortalFixture) async throws -> [(String, String)] {

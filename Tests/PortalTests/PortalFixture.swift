@@ -14,7 +14,9 @@ import RelayCore
 import SMTP
 import Synchronization
 import Testing
-@testable import PosternAPI
+
+@testable import HTTP
+@testable import Portal
 
 /// What a request was answered.
 struct Response: Sendable {

@@ -4,7 +4,7 @@ import Foundation
 import PosternStore
 import Testing
 
-@testable import PosternAPI
+@testable import Portal
 
 @Suite struct PortalPageTests {
     private func signedIn(_ body: (PortalFixture, Browser) async throws -> Void) async throws {
@@ -52,7 +52,7 @@ import Testing
             #expect(
                 detail.contains("had an address of yours in its text, last on 20 September 2026")
                     && detail.contains("turn forwarding off"))
-            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1", []) }
+            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1") }
             #expect(try await !anna.get("/me").text.contains("They wrote"))
             #expect(try await !anna.get("/me/addresses/1").text.contains("They wrote"))
         }
@@ -102,8 +102,7 @@ import Testing
             )
             try rig.store.database.write(.durable) {
                 try $0.run(
-                    "UPDATE accounts SET inbox_id = (SELECT MAX(id) FROM inboxes WHERE user_id = accounts.user_id) WHERE id = 1",
-                    [])
+                    "UPDATE accounts SET inbox_id = (SELECT MAX(id) FROM inboxes WHERE user_id = accounts.user_id) WHERE id = 1")
             }
             let text = try await anna.get("/me").text
             #expect(text.contains("<strong>anna@home.example</strong>, unless an address below names another inbox."))
@@ -117,7 +116,7 @@ import Testing
             let second = try rig.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
             )
-            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET inbox_id = 1 WHERE id = 1", []) }
+            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET inbox_id = 1 WHERE id = 1") }
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes/\(second.number)/use")
             let said = try rig.mail("anna@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
@@ -370,12 +369,10 @@ import Testing
         ]
         let rig = try PortalFixture()
         defer { rig.stop() }
-        let tables = try rig.store.database.read {
-            try $0.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'", [])
-        }
+        let tables: [String] = try rig.store.database.values(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
         let sections = Set(try rig.store.persons.records(user: "anna", now: rig.now).map(\.name))
-        for table in try tables.map({ try $0.text(0) }) where without[table] == nil && UserExportTables.notPersonal[table] == nil
-        {
+        for table in tables where without[table] == nil && UserExportTables.notPersonal[table] == nil {
             #expect(sections.contains(table), "\(table)")
         }
     }

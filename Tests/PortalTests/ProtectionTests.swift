@@ -5,7 +5,7 @@ import HTTPTypes
 import PosternStore
 import Testing
 
-@testable import PosternAPI
+@testable import Portal
 
 @Suite struct ProtectionTests {
     /// Every form of someone who is signed in, as its path would be for account, group and inbox 1.

@@ -4,7 +4,7 @@ import Foundation
 import PosternStore
 import Testing
 
-@testable import PosternAPI
+@testable import Portal
 
 @Suite struct SignInTests {
     @Test func aLinkFromTheInboxSignsIn() async throws {

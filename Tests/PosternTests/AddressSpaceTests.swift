@@ -1,20 +1,20 @@
-// The relay under a limit on address space, where the database file cannot be mapped as a whole.
+// The relay under a limit on address space.
 
 import Foundation
 import PostfixHarness
 import Testing
 
 @Suite struct AddressSpaceTests {
-    /// The descriptor for the mapping that failed was closed, and with it ended all locks of the process on the file: another
-    /// process, the last one out as far as it could see, would have removed the log that this one writes.
-    @Test func withoutTheMappingTheDatabaseStaysLocked() throws {
+    /// A program that needs more than it uses cannot be held within bounds (`LimitAS=`). That the database is locked meanwhile
+    /// keeps another process, the last one out as far as it could see, from removing the log that this one writes.
+    @Test func someGigabytesAreEnoughAndTheDatabaseIsLocked() throws {
         let runner = try CommandRunner.initialised()
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
         defer { unlink(socket) }
         let process = try ManagedProcess(
             "/bin/sh",
             [
-                "-c", "ulimit -v 32000000; exec \"$0\" \"$@\"", CommandRunner.executable.path, "serve", "--config",
+                "-c", "ulimit -v 8000000; exec \"$0\" \"$@\"", CommandRunner.executable.path, "serve", "--config",
                 runner.configuration, "--set",
                 "milter.socket=unix:\(socket)", "--set", "http.listen=127.0.0.1:0", "--set", "http.public_url=http://127.0.0.1",
             ])
@@ -22,13 +22,6 @@ import Testing
         _ = try process.waitForLine(containing: "notice serving")
 
         let database = (runner.configuration as NSString).deletingLastPathComponent + "/postern.db"
-        let maps = try String(contentsOfFile: "/proc/\(process.identifier)/maps", encoding: .utf8).split(separator: "\n")
-        let lengths = maps.filter { $0.hasSuffix("/postern.db") }.compactMap { line -> Int? in
-            let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { Int($0, radix: 16) }
-            return ends.count == 2 ? ends[1] - ends[0] : nil
-        }
-        #expect(lengths.allSatisfy { $0 < 1 << 34 }, "the limit is above what a mapping takes")
-
         let descriptor = open(database, O_RDWR)
         try #require(descriptor >= 0)
         defer { close(descriptor) }

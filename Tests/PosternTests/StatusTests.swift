@@ -1,8 +1,8 @@
 // What `postern status` says of services, of the last hour and of trouble.
 
 import Foundation
+import HTTP
 import Logging
-import PosternAPI
 import PosternMetrics
 import PosternStore
 import Testing
@@ -29,6 +29,7 @@ import Testing
         /// What a service that runs since `start` says after each minute up to `end`; it counts what `count` does in between.
         func serve(
             pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, queueTrouble: String? = nil,
+            clockAhead: Double = 0,
             _ count: (ServiceMetrics) -> Void
         ) throws {
             let metrics = ServiceMetrics(version: "")
@@ -42,6 +43,7 @@ import Testing
             count(metrics)
             var last = maker.snapshot(now: end + 2)
             last.queueTrouble = queueTrouble
+            last.clockAhead = clockAhead
             try report(last, pid, nil, end + 2)
             guard endsWell else { return }
             try installation.store.serviceStatus.remove(host: "mx1", pid: pid, minute: maker.minute(now: end + 4, isLast: true))
@@ -99,6 +101,52 @@ import Testing
         #expect(answer3)
         let answer4 = failed.isNew(failure("a", 2), at: start + .seconds(120))
         #expect(answer4)
+    }
+
+    /// The line was written once in the life of a process, and what another process had taken away was kept for ever.
+    @Test func aRemovalThatGoesOnFailingIsReportedEachHourAndForgottenWhenItIsGone() throws {
+        var failed = FailedRemovals()
+        let start = ContinuousClock.now
+        let failure = RemovalRepository.Failure(item: .team(1), error: PermanentStoreError(.unexpectedData, "a"))
+        let first = failed.isNew(failure, at: start)
+        let second = failed.isNew(failure, at: start + .seconds(3599))
+        let third = failed.isNew(failure, at: start + .seconds(3600))
+        #expect(first && !second && third)
+        failed.forget(besides: [.team(1), .team(2)])
+        #expect(!failed.isEmpty)
+        failed.forget(besides: [.team(2)])
+        #expect(failed.isEmpty && failed.passing(at: start + .seconds(3601)).isEmpty)
+        let trouble = [0, 3599, 3600].map { failed.isNew("b", at: start + .seconds($0)) }
+        #expect(trouble == [true, false, true])
+    }
+
+    /// A killed service whose clock was an hour ahead ran for that hour.
+    @Test func aReportFromTheFutureIsNotOfAServiceThatRuns() throws {
+        let opened = try Opened()
+        try opened.serve(pid: 10, from: Self.now + 3300, to: Self.now + 3480) { _ in }
+        let report = try opened.report()
+        #expect(report.hosts.map(\.isRunning) == [false])
+        #expect(report.warnings.contains { $0.contains("no service is running") })
+        // One whose clock is ahead, and that says by how much, runs.
+        try opened.serve(pid: 11, from: Self.now + 3480, to: Self.now + 3598, clockAhead: 3600) { _ in }
+        #expect(try opened.report().hosts.filter(\.isRunning).map(\.pid) == [11])
+        // That is what keeps a store from being copied, too.
+        #expect(try opened.installation.store.runningServices(now: Self.now) == ["mx1, pid 11"])
+    }
+
+    /// The team was removed, and the command failed, since the store could not be locked for the rows.
+    @Test func aRemovalIsDoneWhateverBecomesOfTheRows() throws {
+        let opened = try Opened()
+        let change = Change(actor: "uid:0", now: Self.now)
+        for team in ["juice", "milk"] { _ = try opened.installation.store.teams.add(id: team, name: team, change) }
+        try opened.installation.store.database.write(.durable) {
+            try $0.run("UPDATE teams SET removed_at = \(Self.now) WHERE handle = 'milk'")
+        }
+        let lock = opened.runner.folder.appendingPathComponent("data/postern.db-lock-removal")
+        try? FileManager.default.removeItem(at: lock)
+        try FileManager.default.createDirectory(at: lock, withIntermediateDirectories: false)
+        #expect(try opened.runner.succeed("team", "remove", "juice", "--yes").contains("Removed team juice."))
+        try FileManager.default.removeItem(at: lock)
     }
 
     /// For as long as its last word was kept, although another one served.

@@ -33,15 +33,15 @@ import Testing
     /// Every row of every table, those of one table in the order of their numbers.
     private static func rows(_ database: any Database, tables: [String]) throws -> [String: [String]] {
         try tables.reduce(into: [:]) { all, table in
-            all[table] = try database.rows("SELECT * FROM \(table)", []).map { row in
-                (0..<40).map { "\(row.value($0))" }.joined(separator: " ")
+            all[table] = try database.rows("SELECT * FROM \(raw: table)").map { row in
+                row.values.map { "\($0)" }.joined(separator: " ")
             }.sorted()
         }
     }
 
     private static func tables(_ database: any Database) throws -> [String] {
-        try database.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name", [])
-            .map { try $0.text(0) }
+        try database.values(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name", String.self)
     }
 
     /// Adds users from a thread of its own while `body` runs, one at least before it and one after; how many.
@@ -80,7 +80,7 @@ import Testing
         for table in tables where table != "settings" && table != "service_status" {
             #expect(Set(isThere[table] ?? []).isSubset(of: Set(was[table] ?? [])), "\(table)")
         }
-        func count(_ sql: String) throws -> Int64? { try copied.rows(sql, []).first?.integer(0) }
+        func count(_ sql: String) throws -> Int64? { try copied.value(SQL(sql, [])) }
         let users = try count("SELECT COUNT(*) FROM users")
         #expect(try count("SELECT MAX(id) FROM users") == users)
         #expect(try count("SELECT COUNT(*) FROM inboxes i JOIN users u ON u.id = i.user_id") == users)
@@ -162,7 +162,7 @@ import Testing
             try runner.succeed("backup", "copy\(kills)-\(UInt32.random(in: 0 ... .max)).db")
             let installation = try Self.installation(runner)
             defer { try? installation.close() }
-            func number(_ sql: String) throws -> Int64? { try installation.store.database.rows(sql, []).first?.integer(0) }
+            func number(_ sql: String) throws -> Int64? { try installation.store.database.value(SQL(sql, [])) }
             let users = try number("SELECT COUNT(*) FROM users") ?? 0
             for table in ["inboxes", "accounts", "grants", "relay_addresses"] {
                 #expect(try number("SELECT COUNT(*) FROM \(table)") == users, "\(table)")

@@ -28,7 +28,7 @@ import Testing
     }
 
     private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
-        try test.database.rows(sql, []).first?.optionalInteger(0)
+        try test.database.value(SQL(sql, []))
     }
 
     /// The consent is gone for mail, teams and users.
@@ -57,9 +57,9 @@ import Testing
             #expect(try test.store.apps.apps(team: "juice").isEmpty)
             // Neither under its name nor under the one that it has meanwhile.
             #expect(try !test.store.apps.isClient("com.juice"))
-            for row in try test.database.rows("SELECT client_id FROM apps", []) {
-                #expect(try !test.store.apps.isClient(row.text(0)))
-                #expect(try test.store.clients.client(row.text(0)) == nil)
+            for client in try test.database.values("SELECT client_id FROM apps", String.self) {
+                #expect(try !test.store.apps.isClient(client))
+                #expect(try test.store.clients.client(client) == nil)
             }
             steps += 1
         } while try test.store.removals.step(now: Self.later.now)
@@ -126,6 +126,60 @@ import Testing
         }
     }
 
+    /// Mail to the old team's address went on to the new team's account until its last row was gone.
+    @Test(arguments: Engine.all) func mailDoesNotFollowAMovedAppThatIsBeingRemoved(_ engine: Engine) throws {
+        let (test, addresses) = try Self.world(engine)
+        _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
+        _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", TestStore.change)
+        try test.store.transfers.complete(app: "com.juice", TestStore.change)
+        let address = addresses[Self.users - 1].address
+        func successors() throws -> Int? {
+            try test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain, now: Self.later.now)?
+                .successors.count
+        }
+        #expect(try successors() == 1)
+        try test.store.apps.remove(team: "milk", clientID: "com.juice", Self.later)
+        #expect(try test.store.removals.isPending())
+        repeat { #expect(try successors() == 0) } while try test.store.removals.step(now: Self.later.now)
+    }
+
+    /// The client was looked up, and the app removed, before the code was exchanged: it gave tokens.
+    @Test(arguments: Engine.all) func aCodeGivesNothingOnceItsAppIsRemoved(_ engine: Engine) throws {
+        let (test, _) = try Self.world(engine)
+        let redirect = TransferTokenTests.redirect
+        _ = try test.store.clients.addRedirect(team: "juice", clientID: "com.juice", uri: redirect, TestStore.change)
+        let client = try #require(try test.store.clients.client("com.juice"))
+        let request = ProviderAuthorization(
+            grant: AuthorizationRequest(clientID: "com.juice", userID: "u\(Self.users - 1)", emailKind: .privateRelay),
+            redirectURI: redirect, scopes: ["openid"], nonce: nil, challenge: nil, orgID: nil, authenticatedAt: TestStore.now)
+        let code = try test.store.provider.authorize(request, TestStore.change) { $0.code }
+        try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.later)
+        #expect(try Self.number(test, "SELECT COUNT(*) FROM authorization_codes") == 1)
+        let outcome = try test.store.provider.redeem(
+            code: code, client: client, redirectURI: redirect, challenge: nil, now: TestStore.now
+        ) { $0.accessToken }
+        guard case .refused = outcome else { return #expect(Bool(false), "the code gave tokens") }
+        #expect(try Self.number(test, "SELECT COUNT(*) FROM refresh_tokens") == 0)
+    }
+
+    /// A user who came back in that moment had a live consent to an app that is gone, and was counted.
+    @Test(arguments: Engine.all) func aRevokedConsentDoesNotComeBackToAnAppThatIsBeingRemoved(_ engine: Engine) throws {
+        let (test, addresses) = try Self.world(engine)
+        let account = addresses[Self.users - 1].account
+        let client = try #require(try test.store.clients.client("com.juice"))
+        let group = try #require(try test.store.grants.grants(account: account.number).first).group
+        try test.store.grants.revoke(account: account.number, group: group, TestStore.change)
+        try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.later)
+        var write = DecisionWrite(
+            team: client.teamNumber, group: client.groupNumber, app: client.appNumber, subject: .own(sub: account.sub),
+            expected: nil,
+            nonce: nil, isVerified: true, now: Self.later.now, record: nil)
+        write.isReturn = true
+        _ = try test.store.decisionWrites.apply(write)
+        #expect(try Self.number(test, "SELECT COUNT(*) FROM grants WHERE state = 'revoked'") == 1)
+        #expect(try Self.number(test, "SELECT COUNT(*) FROM daily_counters") == 0)
+    }
+
     /// Its tokens and counts may be many too.
     @Test(arguments: Engine.all) func anAppOfAGroupGoesWithoutTheGroup(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
@@ -133,8 +187,7 @@ import Testing
         let app = try #require(try Self.number(test, "SELECT id FROM apps WHERE client_id = 'com.juice.web'"))
         try test.database.write(.durable) { connection in
             for slice in 0..<Int64(2 * RemovalRepository.rows) {
-                try connection.run(
-                    "INSERT INTO app_signups (app_id, slice, count) VALUES (?1, ?2, 1)", [.integer(app), .integer(slice)])
+                try connection.run("INSERT INTO app_signups (app_id, slice, count) VALUES (\(app), \(slice), 1)")
             }
         }
         try test.store.apps.remove(team: "juice", clientID: "com.juice.web", Self.later)
@@ -198,6 +251,7 @@ import Testing
             expectRefusal(.notFound) { _ = try test.store.endpoints.endpoint(team: "juice", app: "com.juice") }
             #expect(try test.store.outbox.waitingEndpoints().isEmpty)
             #expect(try test.store.outbox.events().isEmpty)
+            #expect(try test.store.outbox.backlog().events == 0, "they are not delivered")
             steps += 1
         } while try test.store.removals.step(now: Self.later.now)
         #expect(steps == 4)

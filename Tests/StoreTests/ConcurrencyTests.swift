@@ -38,21 +38,22 @@ import Testing
                 [[UInt8.random(in: 0...255)], [UInt8.random(in: 0...255)]], account: account, expiresAt: TestStore.now + 9)
         }
         try buffer.flush(now: TestStore.now)
-        let counted = try recorder.changes("INSERT INTO daily_counters").map { try Self.numbers($0, 2) }
+        // The account is the last argument, the day the first.
+        let counted = try recorder.changes("INSERT INTO daily_counters").map {
+            [try Self.number($0.last), try Self.number($0.first)]
+        }
         var expected: [[Int64]] = []
         for account in accounts.sorted() { expected += [[account, TestStore.today - 1], [account, TestStore.today]] }
         #expect(counted == expected)
-        let marked = try recorder.changes("INSERT INTO once_marks").map { try Self.numbers($0, 1) }
+        let marked = try recorder.changes("INSERT INTO once_marks").map { try Self.number($0.last) }
         #expect(marked.count >= accounts.count)
-        #expect(marked.flatMap { $0 } == marked.flatMap { $0 }.sorted())
+        #expect(marked == marked.sorted())
     }
 
-    private static func numbers(_ arguments: [SQLValue], _ count: Int) throws -> [Int64] {
-        try arguments.prefix(count).map { value in
-            guard case .integer(let number) = value else {
-                throw PermanentStoreError(.unexpectedData, "an argument is not a number")
-            }
-            return number
+    private static func number(_ argument: SQLValue?) throws -> Int64 {
+        guard case .integer(let number) = argument else {
+            throw PermanentStoreError(.unexpectedData, "an argument is not a number")
         }
+        return number
     }
 }

@@ -19,7 +19,7 @@ struct ContentionTests {
         let database = try PostgresDatabase(url: server.url(schema: "relay"))
         _ = try Migrator().migrate(database, now: 1)
         try database.write(.durable) { connection in
-            try connection.run("CREATE TABLE ring (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)", [])
+            try connection.run("CREATE TABLE ring (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)")
             for row in 0..<rows { try connection.run("INSERT INTO ring VALUES (?1, 0)", [.integer(Int64(row))]) }
         }
         return database
@@ -27,7 +27,7 @@ struct ContentionTests {
 
     private static func change(_ database: PostgresDatabase, row: Int) throws {
         try database.write(.durable) { connection in
-            let last = try connection.rows("SELECT MAX(value) FROM ring", []).first?.integer(0) ?? 0
+            let last = try connection.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
             try connection.run("UPDATE ring SET value = ?2 WHERE id = ?1", [.integer(Int64(row)), .integer(last + 1)])
         }
     }
@@ -42,7 +42,7 @@ struct ContentionTests {
                 { for _ in 0..<40 { try Self.change(database, row: row) } }
             })
         // As if they had come one after the other: each is one more than the highest, so that no two are the same.
-        let values = try database.rows("SELECT value FROM ring", []).map { try $0.integer(0) }
+        let values = try database.values("SELECT value FROM ring", Int64.self)
         #expect(Set(values).count == 6)
         #expect(database.repetitions > 0)
     }
@@ -58,7 +58,7 @@ struct ContentionTests {
                 {
                     // What becomes of it does not matter.
                     try? database.write(.durable) { connection in
-                        try connection.run("INSERT INTO teams (handle, name, created_at) VALUES ('juice', 'Juice', 1)", [])
+                        try connection.run("INSERT INTO teams (handle, name, created_at) VALUES ('juice', 'Juice', 1)")
                         hangs.signal()
                         others.wait()
                         others.signal()
@@ -80,7 +80,7 @@ struct ContentionTests {
                         done.wait()
                     }
                 ])
-        #expect(Set(try database.rows("SELECT value FROM ring WHERE id < 4", []).map { try $0.integer(0) }).count == 4)
+        #expect(Set(try database.values("SELECT value FROM ring WHERE id < 4", Int64.self)).count == 4)
     }
 
     /// A host that was stopped in the middle of a change kept what it had locked for a minute.
@@ -98,7 +98,7 @@ struct ContentionTests {
             {
                 #expect(throws: (any Error).self) {
                     try stopped.write(.durable) { connection in
-                        try connection.run("UPDATE ring SET value = 99 WHERE id = 0", [])
+                        try connection.run("UPDATE ring SET value = 99 WHERE id = 0")
                         stands.signal()
                         others.wait()
                     }
@@ -110,7 +110,7 @@ struct ContentionTests {
                 try Self.change(database, row: 0)
             },
         ])
-        #expect(try database.rows("SELECT value FROM ring WHERE id = 0", []).first?.integer(0) == 1)
+        #expect(try database.value("SELECT value FROM ring WHERE id = 0", Int64.self) == 1)
     }
 
     /// Decisions go on degraded after half a second; they waited for others' locks as long as everybody.
@@ -123,7 +123,7 @@ struct ContentionTests {
             {
                 // It holds the row until the other one has given up.
                 try database.write(.durable) { connection in
-                    try connection.run("UPDATE ring SET value = 1 WHERE id = 0", [])
+                    try connection.run("UPDATE ring SET value = 1 WHERE id = 0")
                     holds.signal()
                     others.wait()
                 }
@@ -133,7 +133,7 @@ struct ContentionTests {
                 holds.wait()
                 let error = #expect(throws: TemporaryStoreError.self) {
                     try database.write(.durable, timeout: .milliseconds(100)) {
-                        try $0.run("UPDATE ring SET value = 2 WHERE id = 0", [])
+                        try $0.run("UPDATE ring SET value = 2 WHERE id = 0")
                     }
                 }
                 #expect(error?.code == .busy)
@@ -150,9 +150,9 @@ struct ContentionTests {
         let error = #expect(throws: TemporaryStoreError.self) {
             try database.rehearse { rehearsal in
                 runs += 1
-                let last = try rehearsal.rows("SELECT MAX(value) FROM ring", []).first?.integer(0) ?? 0
+                let last = try rehearsal.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
                 try Self.change(database, row: 1)
-                try rehearsal.write(.durable) { try $0.run("UPDATE ring SET value = ?1 WHERE id = 1", [.integer(last + 1)]) }
+                try rehearsal.write(.durable) { try $0.run("UPDATE ring SET value = \(last + 1) WHERE id = 1") }
             }
         }
         #expect(error?.code == .busy)

@@ -157,8 +157,7 @@ import Testing
         let (held, go, over) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         Thread.detachNewThread {
             _ = try? test.database.write(.relaxed) { connection in
-                try connection.run(
-                    "INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, 3, 1, 0)", [.integer(account)])
+                try connection.run("INSERT INTO daily_counters (account_id, day, kind, count) VALUES (\(account), 3, 1, 0)")
                 held.signal()
                 go.wait()
             }
@@ -291,7 +290,7 @@ import Testing
         try test.user("u1")
         let account = try test.address("u1").account.number
         try test.database.write(.durable) {
-            try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = ?1", [.integer(account)])
+            try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = \(account)")
         }
         try test.store.counters.add(
             [DailyCounter(accountNumber: account, day: 7, kind: .inboxWritten, count: 2)], now: 7 * 86_400)

@@ -131,8 +131,8 @@ import Testing
         try test.database.write(.durable) { connection in
             try connection.run(
                 """
-                UPDATE dkim_keys SET private_sealed = (SELECT private_sealed FROM dkim_keys WHERE id = ?1) WHERE id = ?2
-                """, [.integer(first.number), .integer(second.number)])
+                UPDATE dkim_keys SET private_sealed = (SELECT private_sealed FROM dkim_keys WHERE id = \(first.number)) WHERE id = \(second.number)
+                """)
         }
         let error = #expect(throws: PermanentStoreError.self) { try keys.privateKey(second) }
         #expect(error?.code == .unsealing)

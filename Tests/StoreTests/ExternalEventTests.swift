@@ -14,17 +14,17 @@ import Testing
         let sub = "a234567a234567a234567a234567a234"
         let account = try test.database.write(.durable) { connection in
             let account =
-                try connection.row(
-                    "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, ?1, ?2) RETURNING id",
-                    [.text(sub), .integer(authorized)])?.integer(0) ?? 0
+                try connection.value(
+                    "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, \(sub), \(authorized)) RETURNING id", Int64.self)
+                ?? 0
             try connection.run(
-                "INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at) VALUES (1, ?1, '001.abc', ?2, ?3)",
-                [.text(issuer), .integer(account), .integer(authorized)])
+                "INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at) VALUES (1, \(issuer), '001.abc', \(account), \(authorized))"
+            )
             try connection.run(
                 """
                 INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at)
-                SELECT ?1, group_id, 'authorized', ?2, ?2 FROM apps WHERE client_id = 'com.juice'
-                """, [.integer(account), .integer(authorized)])
+                SELECT \(account), group_id, 'authorized', \(authorized), \(authorized) FROM apps WHERE client_id = 'com.juice'
+                """)
             return account
         }
         return (test, account, sub)
@@ -41,10 +41,7 @@ import Testing
     }
 
     private static func forwarding(_ test: TestStore, _ account: Int64) throws -> Int64? {
-        try test.database.read { connection in
-            try connection.row("SELECT forwarding_on FROM external_identities WHERE account_id = ?1", [.integer(account)])?
-                .optionalInteger(0)
-        }
+        try test.database.value("SELECT forwarding_on FROM external_identities WHERE account_id = \(account)")
     }
 
     @Test(arguments: Engine.all) func emailEventsAreASignalInTheirOwnOrder(_ engine: Engine) throws {

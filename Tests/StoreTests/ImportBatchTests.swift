@@ -78,7 +78,7 @@ import Testing
         ]
         return try queries.enumerated().flatMap { index, sql in
             try test.database.rows(sql, []).map { row in
-                "\(index) " + (0..<9).map { "\(row.value($0))" }.joined(separator: " ")
+                "\(index) " + row.values.map { "\($0)" }.joined(separator: " ")
             }.sorted()
         }
     }
@@ -164,10 +164,10 @@ import Testing
         let others = try await signedUp
         for table in ["inboxes", "users"] {
             #expect(
-                try test.database.rows("SELECT COUNT(*) FROM \(table)", []).first?.integer(0) == Int64(Self.count + others + 1))
+                try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int64.self) == Int64(Self.count + others + 1))
         }
         for table in ["accounts", "grants", "relay_addresses"] {
-            #expect(try test.database.rows("SELECT COUNT(*) FROM \(table)", []).first?.integer(0) == Int64(Self.count + others))
+            #expect(try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int64.self) == Int64(Self.count + others))
         }
     }
 }

@@ -127,8 +127,7 @@ import Testing
         _ = try Migrator().migrate(database, now: 2)
         let store = Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
         func numbers(_ user: Int64) throws -> [Int64] {
-            try database.read { try $0.rows("SELECT number FROM inboxes WHERE user_id = ?1 ORDER BY id", [.integer(user)]) }
-                .map { try $0.integer(0) }
+            try database.values("SELECT number FROM inboxes WHERE user_id = \(user) ORDER BY id")
         }
         func added(_ user: String, _ text: String) throws -> Int64 {
             try store.inboxes.add(user: user, TestStore.inbox(text), isVerified: true, isReplyOnly: false, TestStore.change)

@@ -82,7 +82,7 @@ import Testing
             _ = try connection.run(
                 """
                 UPDATE identity_keys SET private_sealed = (SELECT private_sealed FROM identity_keys WHERE kid = 'k2') WHERE kid = 'k1'
-                """, [])
+                """)
         }
         let moved = #expect(throws: PermanentStoreError.self) { try test.store.identityKeys.signing() }
         #expect(moved?.code == .unsealing)

@@ -45,9 +45,9 @@ import Testing
         let store = test.store
         try Self.fill(test)
         let velocity = try test.database.read {
-            try $0.rows("SELECT velocity_index, tombstone_index FROM inboxes ORDER BY id", [])
+            try $0.rows("SELECT velocity_index, tombstone_index FROM inboxes ORDER BY id")
         }
-        .map { [try $0.blob(0), try $0.blob(1)] }
+        .map(\.values)
         func check() throws {
             for number in 1...8 {
                 #expect(try store.users.user("u\(number)").name == "Name \(number)")
@@ -89,8 +89,8 @@ import Testing
         }
         try Store.checkKeys(ring, of: test.database)
         // What is compared over years is found as before.
-        let later = try test.database.read { try $0.rows("SELECT velocity_index, tombstone_index FROM inboxes ORDER BY id", []) }
-            .map { [try $0.blob(0), try $0.blob(1)] }
+        let later = try test.database.read { try $0.rows("SELECT velocity_index, tombstone_index FROM inboxes ORDER BY id") }
+            .map(\.values)
         #expect(Array(later.prefix(velocity.count)) == velocity)
     }
 

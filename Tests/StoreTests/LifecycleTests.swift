@@ -157,7 +157,7 @@ import Testing
         #expect(try test.store.tombstones.tombstones(user: "u2", now: after - 86_400).isEmpty == false)
         #expect(try test.store.tombstones.tombstones(user: "u2", now: after).isEmpty)
         #expect(try test.store.tombstones.deleteExpired(now: after) > 0)
-        #expect(try test.database.read { try $0.row("SELECT COUNT(*) FROM tombstones", [])?.integer(0) } == 0)
+        #expect(try test.database.read { try $0.value("SELECT COUNT(*) FROM tombstones", Int64.self) } == 0)
     }
 
     @Test(arguments: Engine.all) func removingATeamOrAnAppIsNotHeldAgainstTheUser(_ engine: Engine) throws {

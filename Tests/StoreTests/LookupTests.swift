@@ -19,12 +19,12 @@ import Testing
                     (SELECT 1 FROM grants g WHERE g.account_id = a.id AND g.state = 'authorized') THEN 1 ELSE 0 END
                 OR COALESCE(a.target_inbox, -1) <> COALESCE(
                     a.inbox_id, (SELECT d.id FROM inboxes d WHERE d.user_id = a.user_id AND d.is_default = 1), -1)
-            """, []
-        ).map { "account \(try $0.integer(0)): live \(try $0.integer(1)), target \(try $0.integer(2)) for \(try $0.integer(3))" }
+            """
+        ).map { "account, live, target, wanted: \($0.values)" }
     }
 
     private func count(_ database: any Database, _ condition: String) throws -> Int64 {
-        try #require(try database.rows("SELECT COUNT(*) FROM accounts WHERE \(condition)", []).first).integer(0)
+        try #require(try database.value("SELECT COUNT(*) FROM accounts WHERE \(raw: condition)"))
     }
 
     @Test(arguments: Engine.all) func whateverIsDoneAccountsFollowTheirGrantsAndInboxes(_ engine: Engine) throws {
@@ -105,7 +105,7 @@ import Testing
         let grant = try LifecycleTests.authorize(test, "com.press")
         #expect(try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == true)
         try test.database.write(.durable) {
-            _ = try $0.run("DELETE FROM app_groups WHERE id = ?1", [.integer(grant.grant.group.number)])
+            _ = try $0.run("DELETE FROM app_groups WHERE id = \(grant.grant.group.number)")
         }
         #expect(try test.store.relay.account(number: grant.account.number, day: 1)?.hasLiveGrant == false)
     }
@@ -136,18 +136,18 @@ import Testing
             // Until the step waits for this transaction. SQLite's waits before it has looked at anything, and nothing shows it.
             guard engine.name == "postgresql" else { return }
             let end = Date(timeIntervalSinceNow: 60)
-            while try connection.row(
+            while try connection.value(
                 """
                 SELECT COUNT(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE NOT l.granted AND n.nspname = current_schema()
-                """, [])?.integer(0) == 0
+                """) == 0
             {
                 try #require(Date() < end, "nobody waits")
             }
         }
         ended.wait()
-        #expect(try database.rows("SELECT ordinal FROM relay_addresses", []).map { try $0.integer(0) } == [1])
-        #expect(try database.rows("SELECT has_live_grant FROM accounts", []).map { try $0.integer(0) } == [1])
+        #expect(try database.values("SELECT ordinal FROM relay_addresses", Int64.self) == [1])
+        #expect(try database.values("SELECT has_live_grant FROM accounts", Int64.self) == [1])
         #expect(try Migrator().pending(database).isEmpty)
     }
 
@@ -183,15 +183,17 @@ import Testing
         _ = try Migrator().migrate(database, now: 2)
         let addresses = try database.rows(
             """
-            SELECT account_id, ordinal, local_part, is_current, forwarding_on, created_at, COALESCE(retired_at, -1) FROM relay_addresses
-            ORDER BY account_id, ordinal
-            """, [])
+            SELECT account_id, ordinal, local_part, is_current, forwarding_on, created_at, COALESCE(retired_at, -1) AS retired_at
+            FROM relay_addresses ORDER BY account_id, ordinal
+            """)
         let found = try addresses.map { row in
-            "\(try row.integer(0)) \(try row.integer(1)) \(try row.text(2)) \(try (3...6).map { try row.integer($0) })"
+            let (account, ordinal, local): (Int, Int, String) = try (row["account_id"], row["ordinal"], row["local_part"])
+            let rest: [Int] = try ["is_current", "forwarding_on", "created_at", "retired_at"].map { try row[$0] }
+            return "\(account) \(ordinal) \(local) \(rest)"
         }
         #expect(found == ["1 1 zold [0, 1, 5, 6]", "1 2 aold [0, 1, 6, 7]", "1 3 new [1, 1, 7, -1]", "2 1 other [1, 0, 5, -1]"])
-        let accounts = try database.rows("SELECT has_live_grant, target_inbox FROM accounts ORDER BY id", [])
-        #expect(try accounts.map { [try $0.integer(0), try $0.integer(1)] } == [[1, 1], [0, 2]])
+        let accounts = try database.rows("SELECT has_live_grant, target_inbox FROM accounts ORDER BY id")
+        #expect(accounts.map(\.values) == [[.integer(1), .integer(1)], [.integer(0), .integer(2)]])
         #expect(try stale(database).isEmpty)
     }
 }

@@ -1,6 +1,7 @@
 // Many events: whoever changes all of them does it in steps, and whoever looks at them looks at some.
 
 import PosternStore
+import Synchronization
 import Testing
 
 @Suite struct OutboxStepTests {
@@ -10,7 +11,7 @@ import Testing
     static func post(_ test: TestStore, accounts: some Sequence<Int>) throws {
         let list = accounts.map { $0 }
         let endpoint = try #require(try test.store.endpoints.endpoints().first).number
-        let before = try test.database.rows("SELECT COALESCE(MAX(id), 0) FROM outbox", []).first?.integer(0) ?? 0
+        let before = try test.database.value("SELECT COALESCE(MAX(id), 0) FROM outbox", Int64.self) ?? 0
         try test.database.write(.durable) { connection in
             for (place, account) in list.enumerated() {
                 try connection.run(
@@ -44,6 +45,31 @@ import Testing
         #expect(recorder.changes("UPDATE outbox").allSatisfy { $0.count < 200 })
         #expect(try outbox.parkExpired(now: Self.change.now + 4 * 86_400) == count)
         #expect(try outbox.events(state: .pending).isEmpty)
+    }
+
+    /// The selection was made again at each step: what came meanwhile was changed too, without end where it came fast.
+    @Test(arguments: Engine.all) func eventsThatComeWhileOthersAreParkedAreNotParked(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let count = OutboxRepository.step + 10
+        try Self.post(test, accounts: 1...count)
+        let recorder = RecordingDatabase(test.database) { try Self.post(test, accounts: [count + 1]) }
+        let outbox = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]).outbox
+        #expect(try outbox.park(team: "juice", Self.change) == count)
+        #expect(try test.store.outbox.events(state: .pending).count == 2)
+    }
+
+    /// A later step failed, and no one delivered what the earlier ones had made due.
+    @Test(arguments: Engine.all) func aRetryThatFailsHalfWayStillRaisesTheSignal(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        try Self.post(test, accounts: 1...(OutboxRepository.step + 10))
+        _ = try test.store.outbox.park(team: "juice", Self.change)
+        let recorder = RecordingDatabase(test.database) { throw TemporaryStoreError(.busy, "a test") }
+        let outbox = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]).outbox
+        let raised = Mutex(0)
+        outbox.signal.onRaise { raised.withLock { $0 += 1 } }
+        #expect(throws: TemporaryStoreError.self) { try outbox.retry(team: "juice", Self.change) }
+        #expect(try test.store.outbox.events(state: .pending, limit: 2_000).count == OutboxRepository.step)
+        #expect(raised.withLock { $0 } == 1)
     }
 
     /// An account with a thousand events was looked at a thousand times before the next one's turn.

@@ -40,14 +40,14 @@ struct PostgresPipelineTests {
     private static let insert = "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?1, 1)"
 
     private static func backend(_ connection: any DatabaseConnection) throws -> Int64 {
-        try #require(try connection.row("SELECT pg_backend_pid()", [])).integer(0)
+        try #require(try connection.value("SELECT pg_backend_pid()"))
     }
 
     @Test func aReadIsOneSnapshotFromItsFirstStatementOn() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
         func count(_ connection: any DatabaseConnection) throws -> Int64? {
-            try connection.row("SELECT COUNT(*) FROM teams", [])?.integer(0)
+            try connection.value("SELECT COUNT(*) FROM teams", Int64.self)
         }
         try world.database.read { connection in
             #expect(try count(connection) == 0)
@@ -55,7 +55,7 @@ struct PostgresPipelineTests {
             #expect(try count(connection) == 0)
         }
         #expect(try world.database.read(count) == 1)
-        #expect(try world.database.rows("SELECT COUNT(*) FROM teams", []).first?.integer(0) == 1)
+        #expect(try world.database.value("SELECT COUNT(*) FROM teams", Int64.self) == 1)
     }
 
     @Test("The connection is given back before the end of a read is answered, and is then in no transaction")
@@ -66,7 +66,7 @@ struct PostgresPipelineTests {
         try waitUntil { try world.state(first) == "idle" }
         for _ in 0..<50 {
             #expect(try world.database.read(Self.backend) == first)
-            #expect(try world.database.rows("SELECT pg_backend_pid()", []).first?.integer(0) == first)
+            #expect(try world.database.value("SELECT pg_backend_pid()", Int64.self) == first)
             #expect(try world.database.write(.relaxed, Self.backend) == first)
         }
         try waitUntil { try world.state(first) == "idle" }
@@ -103,14 +103,14 @@ struct PostgresPipelineTests {
             }
             try world.database.read { connection in
                 _ = try? connection.rows(broken, [])
-                #expect(throws: PermanentStoreError.self) { try connection.rows("SELECT 1", []) }
+                #expect(throws: PermanentStoreError.self) { try connection.rows("SELECT 1") }
             }
             #expect(try world.database.read(Self.backend) == backend)
         }
         #expect(try world.count() == "0")
         // What could not be prepared can be once its table is there.
         try world.database.write(.durable) { try $0.runScript("CREATE TABLE nowhere (nothing BIGINT)") }
-        #expect(try world.database.rows("SELECT nothing FROM nowhere", []).isEmpty)
+        #expect(try world.database.rows("SELECT nothing FROM nowhere").isEmpty)
         try world.database.write(.durable) { _ = try $0.run(Self.insert, [.text("b")]) }
         #expect(try world.count() == "1")
     }
@@ -134,7 +134,7 @@ struct PostgresPipelineTests {
         var error = #expect(throws: TemporaryStoreError.self) {
             try world.database.read { connection in
                 try cut(connection)
-                _ = try connection.rows("SELECT 1", [])
+                _ = try connection.rows("SELECT 1")
             }
         }
         #expect(error?.code == .away)
@@ -164,7 +164,7 @@ struct PostgresPipelineTests {
         // Cut while it is idle: anyone who comes next does not notice.
         for _ in 0..<2 {
             try world.cut(world.database.read(Self.backend))
-            try world.database.write(.durable) { _ = try $0.run("UPDATE teams SET name = 'x'", []) }
+            try world.database.write(.durable) { _ = try $0.run("UPDATE teams SET name = 'x'") }
         }
     }
 
@@ -174,17 +174,17 @@ struct PostgresPipelineTests {
         #expect(throws: CancellationError.self) {
             try world.database.write(.durable) { connection in
                 try connection.runScript("CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT)")
-                try connection.run("INSERT INTO two VALUES (?1)", [.integer(1)])
+                try connection.run("INSERT INTO two VALUES (\(1))")
                 throw CancellationError()
             }
         }
-        #expect(throws: PermanentStoreError.self) { try world.database.rows("SELECT id FROM two", []) }
+        #expect(throws: PermanentStoreError.self) { try world.database.rows("SELECT id FROM two") }
         try world.database.write(.durable) { connection in
             try connection.run(Self.insert, [.text("a")])
             try connection.runScript("CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT)")
-            try connection.run("INSERT INTO two VALUES (?1)", [.integer(1)])
+            try connection.run("INSERT INTO two VALUES (\(1))")
         }
-        #expect(try world.database.rows("SELECT id FROM two", []).count == 1)
+        #expect(try world.database.rows("SELECT id FROM two").count == 1)
         #expect(try world.count() == "1")
     }
 }

@@ -24,7 +24,7 @@ struct PostgresPoolTests {
     }
 
     private static func add(_ database: any Database) throws {
-        try database.write(.relaxed) { _ = try $0.run("INSERT INTO t (n) VALUES (1)", []) }
+        try database.write(.relaxed) { _ = try $0.run("INSERT INTO t (n) VALUES (1)") }
     }
 
     /// Runs on its own thread; the result of each.
@@ -53,7 +53,7 @@ struct PostgresPoolTests {
             let errors = together(24) { _ in for _ in 0..<20 { try Self.add(database) } }
             #expect(errors.count == 24)
             for case let error? in errors { Issue.record("\(error)") }
-            #expect(try database.rows("SELECT COUNT(*) FROM t", []).first?.integer(0) == 480)
+            #expect(try database.value("SELECT COUNT(*) FROM t", Int64.self) == 480)
         }
     }
 
@@ -80,7 +80,7 @@ struct PostgresPoolTests {
             }
             held.start()
             for _ in 0..<2 { entered.wait() }
-            #expect(try database.rows("SELECT 1", []).count == 1)
+            #expect(try database.rows("SELECT 1").count == 1)
             #expect(inside.withLock { $0 } == 2)
             for _ in 0..<4 { release.signal() }
             // The other two, and the end of all.
@@ -95,7 +95,7 @@ struct PostgresPoolTests {
             let database = try open()
             defer { try? database.close() }
             try database.read { connection in
-                _ = try connection.rows("SELECT 1", [])
+                _ = try connection.rows("SELECT 1")
                 // All that there are is in use; anyone who waits gets the one that becomes free at the server.
                 let errors = Mutex([(any Error)?]())
                 let done = DispatchSemaphore(value: 0)
@@ -131,7 +131,7 @@ struct PostgresPoolTests {
             _ = database.first
             try server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay'")
             // One of the two finds out, whichever was idle.
-            _ = try? database.rows("SELECT 1", [])
+            _ = try? database.rows("SELECT 1")
             let count = "SELECT 'open=' || COUNT(*) FROM pg_stat_activity WHERE usename = 'relay'"
             let isThere = try (0..<600).contains { _ in
                 if try server.psql(count).contains("open=3") { return true }
@@ -154,7 +154,7 @@ struct PostgresPoolTests {
                 ended.enter()
                 Thread.detachNewThread {
                     try? database.read { connection in
-                        _ = try connection.rows("SELECT 1", [])
+                        _ = try connection.rows("SELECT 1")
                         held.signal()
                         isOver.wait()
                     }
@@ -163,8 +163,8 @@ struct PostgresPoolTests {
             }
             for _ in 0..<2 { #expect(held.wait(timeout: .now() + 90) == .success) }
             try first.read { outer in
-                _ = try outer.rows("SELECT 1", [])
-                let count = try first.read { try $0.rows("SELECT 1", []).count }
+                _ = try outer.rows("SELECT 1")
+                let count = try first.read { try $0.rows("SELECT 1").count }
                 #expect(count == 1)
             }
             for _ in 0..<6 { isOver.signal() }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresTests {
     private static func count(_ database: any Database) throws -> Int64? {
-        try database.read { try $0.row("SELECT COUNT(*) FROM teams", [])?.integer(0) }
+        try database.read { try $0.value("SELECT COUNT(*) FROM teams", Int64.self) }
     }
 
     private static func add(_ number: Int64, _ database: any Database) throws {
@@ -72,13 +72,13 @@ struct PostgresTests {
             server.stop(immediately: isCrash)
             try server.start()
             try Self.add(isCrash ? 3 : 2, database)
-            try database.write(.durable) { _ = try $0.run("DELETE FROM teams WHERE created_at > 1", []) }
+            try database.write(.durable) { _ = try $0.run("DELETE FROM teams WHERE created_at > 1") }
         }
     }
 
     @Test func aPoolHasItsBounds() throws {
         let test = try TestStore(try #require(Engine.postgres))
-        let schema = try #require(try test.database.read { try $0.row("SELECT current_schema()", [])?.text(0) })
+        let schema = try #require(try test.database.read { try $0.value("SELECT current_schema()", String.self) })
         var settings = PostgresDatabase.Settings()
         settings.connections = 1
         settings.timeout = 0.05
@@ -100,7 +100,7 @@ struct PostgresTests {
                 """
                 SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()
                 AND ((CAST(classid AS BIGINT) << 32) | CAST(objid AS BIGINT)) = hashtextextended(current_schema() || ' postern events', 0)
-                """, [])
+                """)
         }
         try waitUntil { !lock.isHeld }
         #expect(try test.database.lock("events")?.isHeld == true)
@@ -115,7 +115,7 @@ struct PostgresTests {
         let place = "postgresql://postern@127.0.0.1:\(try #require(server.port))/postgres"
         let database = try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/authority.pem")
         defer { try? database.close() }
-        #expect(try database.read { try $0.row("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", [])?.bool(0) } == true)
+        #expect(try database.read { try $0.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", Bool.self) } == true)
         // A certificate of no one that is trusted: no connection, rather than one without proof.
         #expect(throws: TemporaryStoreError.self) {
             try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/receiver.pem")

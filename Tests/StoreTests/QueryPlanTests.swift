@@ -37,7 +37,7 @@ import Testing
         #expect(statements.count > 15)
         for (sql, arguments) in statements {
             let plan = try test.database.read { connection in
-                try connection.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0.text(3) }
+                try connection.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }
             }
             // A constant subquery or list is not a table.
             let scans = plan.filter { $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !$0.contains("SUBQUERY") }
@@ -55,7 +55,7 @@ import Testing
         _ = try store.relay.relayAddress(localPart: address.localPart, domain: address.domain, now: 1)
         let (sql, arguments) = try #require(recorder.statements.first)
         #expect(recorder.statements.count == 1)
-        let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0.text(3) }
+        let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }
         // Teams and their sources are few, and of transfers and counters there are none for most.
         let large = plan.filter { step in
             !["t", "s", "m", "n"].contains { step.hasPrefix("SEARCH \($0) ") } && step.hasPrefix("SEARCH")

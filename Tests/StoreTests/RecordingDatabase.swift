@@ -13,7 +13,12 @@ final class RecordingDatabase: Database {
     private let inner: any Database
     private let recorded = Mutex<[Statement]>([])
 
-    init(_ inner: any Database) { self.inner = inner }
+    private let afterWrite: @Sendable () throws -> Void
+
+    /// - Parameter afterWrite: called behind each change.
+    init(_ inner: any Database, afterWrite: @escaping @Sendable () throws -> Void = {}) {
+        (self.inner, self.afterWrite) = (inner, afterWrite)
+    }
 
     var dialect: Dialect { inner.dialect }
 
@@ -32,7 +37,9 @@ final class RecordingDatabase: Database {
     }
 
     func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try inner.write(durability) { try body(Connection(inner: $0, database: self, isInChange: true)) }
+        let result = try inner.write(durability) { try body(Connection(inner: $0, database: self, isInChange: true)) }
+        try afterWrite()
+        return result
     }
 
     func lock(_ name: String) throws -> (any DatabaseLock)? { try inner.lock(name) }

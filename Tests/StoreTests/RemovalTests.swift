@@ -10,7 +10,7 @@ import Testing
     /// What is stored of accounts and teams, table by table.
     private static func rows(_ test: TestStore, _ tables: [String]) throws -> [String: Int64] {
         try tables.reduce(into: [:]) { counts, table in
-            counts[table] = try test.database.rows("SELECT COUNT(*) FROM \(table)", []).first?.integer(0)
+            counts[table] = try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int64.self)
         }
     }
 
@@ -81,7 +81,7 @@ import Testing
         let told = try test.store.outbox.events(limit: 1_000)
         #expect(told.map(\.type) == Array(repeating: .accountDelete, count: users))
         #expect(Set(told.map(\.sub)) == Set(addresses.map(\.account.sub)))
-        #expect(try test.database.rows("SELECT COUNT(*) FROM retired_names", []).first?.integer(0) == Int64(2 * users))
+        #expect(try test.database.value("SELECT COUNT(*) FROM retired_names", Int64.self) == Int64(2 * users))
     }
 
     @Test(arguments: Engine.all) func theNamesOfATeamThatGoesAreFreeAtOnce(_ engine: Engine) throws {

@@ -44,7 +44,7 @@ import Testing
                         Thread.detachNewThread {
                             continuation.resume(
                                 with: Result {
-                                    try database.read { try $0.row("SELECT name FROM teams", [])?.text(0) }
+                                    try database.read { try $0.value("SELECT name FROM teams", String.self) }
                                 })
                         }
                     }
@@ -63,7 +63,7 @@ import Testing
                         try database.read { connection in
                             ready.signal()
                             go.wait()
-                            return try connection.row("SELECT name FROM teams", [])?.text(0)
+                            return try connection.value("SELECT name FROM teams", String.self)
                         }
                     })
             }
@@ -93,7 +93,7 @@ import Testing
                         ready.signal()
                         go.wait()
                     }
-                    return try connection.rows("SELECT name FROM teams", []).count
+                    return try connection.rows("SELECT name FROM teams").count
                 }
                 ended.signal()
             }
@@ -122,15 +122,15 @@ import Testing
         let other = try SQLiteDatabase(path: path, busyTimeout: 0.01)
         defer { try? other.close() }
         try test.database.write(.durable) { connection in
-            try connection.run("UPDATE teams SET name = 'Other'", [])
+            try connection.run("UPDATE teams SET name = 'Other'")
             let error = #expect(throws: TemporaryStoreError.self) {
-                try other.write(.durable) { try $0.run("UPDATE teams SET name = 'Third'", []) }
+                try other.write(.durable) { try $0.run("UPDATE teams SET name = 'Third'") }
             }
             #expect(error?.code == .busy)
-            let name = try other.read { try $0.row("SELECT name FROM teams", [])?.text(0) }
+            let name = try other.read { try $0.value("SELECT name FROM teams", String.self) }
             #expect(name == "The Juice Company")
         }
-        #expect(try other.read { try $0.row("SELECT name FROM teams", [])?.text(0) } == "Other")
+        #expect(try other.read { try $0.value("SELECT name FROM teams", String.self) } == "Other")
     }
 
     @Test func aFullDiskIsTemporaryAndNothingIsHalfDone() throws {
@@ -146,7 +146,32 @@ import Testing
             }
         }
         #expect(error?.code == .diskFull)
-        #expect(try test.database.read { try $0.row("SELECT COUNT(*) FROM settings", [])?.integer(0) } == 0)
+        #expect(try test.database.read { try $0.value("SELECT COUNT(*) FROM settings", Int64.self) } == 0)
+    }
+
+    /// The first durable change of a process was written without a sync: switching to the log had set it to NORMAL.
+    @Test func durableChangesAreSyncedFromTheFirstOne() throws {
+        let test = try TestStore(.sqlite)
+        let other = try SQLiteDatabase(path: test.folder.url.appendingPathComponent("postern.db").path)
+        defer { try? other.close() }
+        let found = try [Durability.durable, .relaxed, .durable].map { durability in
+            try other.write(durability) { try $0.value("PRAGMA synchronous", Int.self) }
+        }
+        #expect(found == [2, 1, 2])
+    }
+
+    /// No command that only reads may cost a write.
+    @Test func openingAndReadingWriteNothing() throws {
+        let test = try TestStore(.sqlite)
+        let path = test.folder.url.appendingPathComponent("postern.db").path
+        try test.database.close()
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        let other = try SQLiteDatabase(path: path)
+        _ = try Migrator().migrate(other, now: 1)
+        let log = try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? NSNumber
+        #expect(log?.intValue == 0)
+        try other.close()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
     }
 
     @Test func aThrownErrorRollsBackAndPassesUnchanged() throws {
@@ -154,7 +179,7 @@ import Testing
         let test = try TestStore(.sqlite)
         #expect(throws: Own.self) {
             try test.database.write(.relaxed) { connection in
-                try connection.run("UPDATE teams SET name = 'Other'", [])
+                try connection.run("UPDATE teams SET name = 'Other'")
                 throw Own()
             }
         }
@@ -165,9 +190,7 @@ import Testing
         let test = try TestStore(.sqlite)
         let error = #expect(throws: PermanentStoreError.self) {
             try test.database.write(.durable) { connection in
-                try connection.run(
-                    "INSERT INTO teams (handle, name, created_at) VALUES (?1, ?2, ?3)",
-                    [.text("juice"), .text("private"), .integer(0)])
+                try connection.run("INSERT INTO teams (handle, name, created_at) VALUES (\("juice"), \("private"), \(0))")
             }
         }
         #expect(error?.code == .constraint)

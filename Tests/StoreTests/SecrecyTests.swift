@@ -64,7 +64,7 @@ import Testing
             try connection.run(
                 """
                 UPDATE inboxes SET address_sealed = (SELECT address_sealed FROM inboxes WHERE user_id = 1) WHERE user_id = 2
-                """, [])
+                """)
         }
         let error = #expect(throws: PermanentStoreError.self) { try test.store.inboxes.inboxes(user: "u2") }
         #expect(error?.code == .unsealing)
@@ -75,7 +75,7 @@ import Testing
         try test.user("u1", inbox: "a@b.example")
         try test.user("u2", inbox: "a-considerably-longer-name@mail.home.example")
         let lengths = try test.database.read { connection in
-            try connection.rows("SELECT address_sealed FROM inboxes", []).map { try $0.blob(0).count }
+            try connection.values("SELECT address_sealed FROM inboxes", [UInt8].self).map(\.count)
         }
         #expect(lengths.count == 2)
         #expect(lengths[0] == lengths[1])

@@ -24,7 +24,7 @@ import Testing
         #expect(try test.store.inboxes.suspended(limit: 2).count == 0)
         for user in ["u1", "u2", "u3"] { try test.user(user) }
         try test.database.write(.durable) { connection in
-            _ = try connection.run("UPDATE inboxes SET suspended_at = 10 + user_id", [])
+            _ = try connection.run("UPDATE inboxes SET suspended_at = 10 + user_id")
         }
         let (count, users) = try test.store.inboxes.suspended(limit: 2)
         #expect(count == 3 && users == ["u3", "u2"])

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct SideBySideTests {
     private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
-        try test.database.rows(sql, []).first?.optionalInteger(0)
+        try test.database.value(SQL(sql, []))
     }
 
     /// What is too old goes, what is not stays, and no one who writes meanwhile fails.

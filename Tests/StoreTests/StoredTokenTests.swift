@@ -175,7 +175,7 @@ import Testing
         try forward(1, on: 700)
         #expect(try tokens.find("t1", purpose: .reverse, now: 700 * day) != nil)
         // An older program wrote none.
-        try test.database.write(.durable) { _ = try $0.run("UPDATE stored_tokens SET expires_at = NULL", []) }
+        try test.database.write(.durable) { _ = try $0.run("UPDATE stored_tokens SET expires_at = NULL") }
         try forward(0, on: 10)
         #expect(try tokens.find("t0", purpose: .reverse, now: 1)?.expiresAt == 376 * day)
     }
@@ -188,7 +188,7 @@ import Testing
         let now = Int64(Date().timeIntervalSince1970)
         let migration = try #require(Migration.all.first { $0.name == "tokenExpiry" })
         try test.database.write(.durable) { connection in
-            _ = try connection.run("UPDATE stored_tokens SET expires_at = NULL", [])
+            _ = try connection.run("UPDATE stored_tokens SET expires_at = NULL")
             try connection.runScript(test.database.dialect.translate(migration.sql))
         }
         let expiry = try #require(try test.store.tokens.find("t0", purpose: .reverse, now: now)?.expiresAt)

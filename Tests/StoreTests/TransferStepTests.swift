@@ -37,7 +37,7 @@ import Testing
     }
 
     private static func number(_ test: TestStore, _ sql: String) throws -> Int64? {
-        try test.database.rows(sql, []).first?.optionalInteger(0)
+        try test.database.value(SQL(sql, []))
     }
 
     /// Everything has followed: who, with which address, and whether mail is wanted.
@@ -121,6 +121,20 @@ import Testing
         #expect(steps == 2)
         #expect(try #require(try transfers.transfers().first).moved == 100)
         #expect(try Self.number(test, "SELECT COUNT(*) FROM grants") == 100)
+    }
+
+    /// One statement looked at all of them for those that were passed over, and took longer than a statement may.
+    @Test(arguments: Engine.all) func theLastLookGoesRangeByRangeAndFindsWhatWasPassedOver(_ engine: Engine) throws {
+        let test = try Self.world(engine, grants: 50)
+        let transfers = test.store.transfers
+        _ = try transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
+        #expect(try !transfers.step(app: "com.juice", limit: 10, Self.change).isFinished)
+        let last = try #require(try Self.number(test, "SELECT MAX(id) FROM grants"))
+        try test.database.write(.durable) { try $0.run("UPDATE app_transfers SET moved_through = \(last)") }
+        var steps = 0
+        while try !transfers.step(app: "com.juice", limit: 10, range: 7, Self.change).isFinished { steps += 1 }
+        #expect(steps == 5)
+        #expect(try #require(try transfers.transfers().first).moved == 50)
     }
 
     /// A step reads and changes what it moves, and nothing that grows with the group.

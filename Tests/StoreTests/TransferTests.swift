@@ -22,8 +22,8 @@ import Testing
                 try connection.run(
                     """
                     INSERT INTO checks (decision_id, challenge, grant_id, initiated_at, passed_at)
-                    VALUES ('rd_1', 'email_code', ?1, ?2, ?2)
-                    """, [.integer(grant), .integer(TestStore.now - 60)])
+                    VALUES ('rd_1', 'email_code', \(grant), \(TestStore.now - 60), \(TestStore.now - 60))
+                    """)
             }
         }
 

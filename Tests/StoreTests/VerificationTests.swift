@@ -164,10 +164,11 @@ import Testing
     @Test(arguments: Engine.all) func theDatabaseHoldsNoSecretOfTheirs(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
-        let rows = try test.database.read { try $0.rows("SELECT code_hash, link_hash FROM inbox_verifications", []) }
+        let rows = try test.database.read { try $0.rows("SELECT code_hash, link_hash FROM inbox_verifications") }
         for row in rows {
-            #expect(try row.blob(0).count == 32 && row.blob(1).count == 32)
-            #expect(try row.blob(1) != Array(pending.linkToken.utf8))
+            let (code, link): ([UInt8], [UInt8]) = try (row["code_hash"], row["link_hash"])
+            #expect(code.count == 32 && link.count == 32)
+            #expect(link != Array(pending.linkToken.utf8))
         }
         for entry in try test.store.audit.entries() {
             #expect(!"\(entry)".contains(pending.code) && !"\(entry)".contains(pending.linkToken))

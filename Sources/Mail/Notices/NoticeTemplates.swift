@@ -101,14 +101,29 @@ package struct NoticeTemplates: Sendable {
     private init(_ file: (String) throws(TemplateError) -> (path: String, text: String)?) throws(TemplateError) {
         var templates: [NoticeKind: Template] = [:]
         for kind in NoticeKind.allCases {
-            let standard = StandardNotices.texts(kind)
-            let text = try file("\(kind.rawValue).txt") ?? ("built-in \(kind.rawValue).txt", standard.text)
-            let html = try file("\(kind.rawValue).html") ?? ("built-in \(kind.rawValue).html", standard.html)
+            let standard = Self.standard(kind)
+            let text = try file("\(kind.rawValue).txt") ?? Self.builtIn("\(kind.rawValue).txt", standard.text)
+            let html = try file("\(kind.rawValue).html") ?? Self.builtIn("\(kind.rawValue).html", standard.html)
             let template = Template(text: try Self.parse(text, isHTML: false), html: try Self.parse(html, isHTML: true))
             templates[kind] = template
             try Self.check(kind, template, text: text.path, html: html.path)
         }
         self.templates = templates
+    }
+
+    /// The files of `Templates`: text with its subject, and HTML without pictures, scripts and anything from elsewhere, so that it
+    /// looks the same everywhere. Styles are in the elements: many mail programs drop every style sheet.
+    private static func standard(_ kind: NoticeKind) -> (text: [UInt8], html: [UInt8]) {
+        switch kind {
+        case .verification: (PackageResources.verification_txt, PackageResources.verification_html)
+        case .signIn: (PackageResources.sign_in_txt, PackageResources.sign_in_html)
+        case .deletion: (PackageResources.deletion_txt, PackageResources.deletion_html)
+        case .change: (PackageResources.change_txt, PackageResources.change_html)
+        }
+    }
+
+    private static func builtIn(_ name: String, _ octets: [UInt8]) -> (path: String, text: String) {
+        ("built-in \(name)", String(decoding: octets, as: UTF8.self))
     }
 
     private static func parse(_ file: (path: String, text: String), isHTML: Bool) throws(TemplateError) -> MustacheTemplate {

@@ -16,81 +16,62 @@ enum BulkStatements {
         }
         return ranges
     }
+}
 
-    /// `(?1, ?2), (?3, ?4)…` for rows of so many columns.
-    static func places(_ rows: ArraySlice<[SQLValue]>) -> String {
-        var number = 0
-        return rows.map { row in
-            "("
-                + row.map { _ in
-                    number += 1
-                    return "?\(number)"
-                }.joined(separator: ", ") + ")"
-        }.joined(separator: ", ")
+extension SQLQuerying {
+    /// Runs a query for many keys.
+    /// - Parameter sql: the query, given the list in parentheses that is behind `IN`.
+    func rows<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws -> [SQLRow] {
+        try BulkStatements.ranges(keys.count).flatMap { try rows(sql("\(list: Array(keys[$0]))")) }
     }
 }
 
 extension DatabaseConnection {
     /// Adds rows.
-    /// - Parameter ending: `ON CONFLICT`, `RETURNING`.
+    /// - Parameters:
+    ///   - table: with its columns, as behind `INSERT INTO`.
+    ///   - ending: `ON CONFLICT`, `RETURNING`.
     /// - Returns: what `ending` returns, in any order.
     @discardableResult
-    func insert(_ rows: [[SQLValue]], into table: String, _ columns: String, _ ending: String = "") throws -> [SQLRow] {
+    func insert(_ rows: [[any SQLBindable]], into table: String, _ ending: SQL = "") throws -> [SQLRow] {
+        let rows = rows.map { $0.map(\.sqlValue) }
         var returned: [SQLRow] = []
         for range in BulkStatements.ranges(rows.count) {
-            let part = rows[range]
-            let sql = "INSERT INTO \(table) (\(columns)) VALUES \(BulkStatements.places(part)) \(ending)"
-            if ending.contains("RETURNING") {
-                returned += try self.rows(sql, part.flatMap { $0 })
-            } else {
-                try run(sql, part.flatMap { $0 })
-            }
+            let sql: SQL = "INSERT INTO \(raw: table) VALUES \(rows: rows[range]) \(ending)"
+            if ending.text.contains("RETURNING") { returned += try self.rows(sql) } else { try run(sql) }
         }
         return returned
     }
 
     /// Changes rows by a table of values, whose columns are `v.column1`, `v.column2`…
     /// - Parameter assignments: what is behind `SET`; `key` is the column that `v.column1` tells rows by.
-    func update(_ rows: [[SQLValue]], of table: String, key: String, _ assignments: String) throws {
+    func update(_ rows: [[any SQLBindable]], of table: String, key: String, _ assignments: SQL) throws {
+        let rows = rows.map { $0.map(\.sqlValue) }
         for range in BulkStatements.ranges(rows.count) {
-            let part = rows[range]
             try run(
-                "UPDATE \(table) SET \(assignments) FROM (VALUES \(BulkStatements.places(part))) AS v WHERE \(table).\(key) = v.column1",
-                part.flatMap { $0 })
-        }
-    }
-
-    /// Runs a query for many keys.
-    /// - Parameter sql: the query, given the list in parentheses that is behind `IN`.
-    func rows(for keys: [SQLValue], _ sql: (_ list: String) -> String) throws -> [SQLRow] {
-        try BulkStatements.ranges(keys.count).flatMap { range in
-            try rows(sql("(" + (1...range.count).map { "?\($0)" }.joined(separator: ", ") + ")"), Array(keys[range]))
+                """
+                UPDATE \(raw: table) SET \(assignments) FROM (VALUES \(rows: rows[range])) AS v
+                WHERE \(raw: table).\(raw: key) = v.column1
+                """)
         }
     }
 
     /// Runs a change for many keys; how many rows it touched.
-    /// - Parameters:
-    ///   - fixed: arguments of each statement, `?1`…
-    ///   - sql: the change, given the list in parentheses that stands behind `IN`.
+    /// - Parameter sql: the change, given the list in parentheses that is behind `IN`.
     @discardableResult
-    func run(_ fixed: [SQLValue], for keys: [SQLValue], _ sql: (_ list: String) -> String) throws -> Int {
-        try BulkStatements.ranges(keys.count).reduce(0) { count, range in
-            let places = (1...range.count).map { "?\($0 + fixed.count)" }.joined(separator: ", ")
-            return try count + run(sql("(\(places))"), fixed + keys[range])
-        }
+    func run<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws -> Int {
+        try BulkStatements.ranges(keys.count).reduce(0) { try $0 + run(sql("\(list: Array(keys[$1]))")) }
     }
 
     /// Which of these marks are of names that ended once.
     func retired(_ marks: [[UInt8]]) throws -> Set<[UInt8]> {
-        Set(
-            try rows(for: marks.map { .blob($0) }) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.blob(0) }
-        )
+        Set(try rows(for: marks) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.only() })
     }
 
     /// Writes lines of the audit.
     func audit(_ change: Change, _ lines: [(action: String, subject: String, detail: String)]) throws {
         try insert(
-            lines.map { [.integer(change.now), .text(change.actor), .text($0.action), .text($0.subject), .text($0.detail)] },
-            into: "audit", "at, actor, action, subject, detail")
+            lines.map { [change.now, change.actor, $0.action, $0.subject, $0.detail] },
+            into: "audit (at, actor, action, subject, detail)")
     }
 }

@@ -32,13 +32,8 @@ package struct Dialect: Sendable, Hashable {
 
 /// A connection inside a transaction. Valid only within the closure that it was handed to, and on its thread.
 ///
-/// SQL numbers its parameters `?1`, `?2`…; an engine translates them, prepares each text once per connection and keeps it.
-/// No literal in a query may contain `?`.
-package protocol DatabaseConnection {
-    /// Runs a query, or a change with RETURNING, and gives all its rows.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
-    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow]
-
+/// An engine prepares each text once per connection and keeps it, and with it the names of its columns.
+package protocol DatabaseConnection: SQLQuerying {
     /// Runs a change and gives the number of rows it touched.
     /// Throws `TemporaryStoreError` or `PermanentStoreError`.
     @discardableResult
@@ -48,20 +43,12 @@ package protocol DatabaseConnection {
     func runScript(_ sql: String) throws
 }
 
-extension DatabaseConnection {
-    /// The first row, or nil. The query itself should see to there being only one.
-    package func row(_ sql: String, _ arguments: [SQLValue]) throws -> SQLRow? { try rows(sql, arguments).first }
-}
-
 /// A database: many readers and one writer at a time, over several processes or hosts. All calls block.
-package protocol Database: Sendable {
+package protocol Database: SQLQuerying, Sendable {
     var dialect: Dialect { get }
 
     /// Runs `body` on one consistent snapshot. Concurrent reads run in parallel.
     func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T
-
-    /// Runs one query on its own snapshot, and gives all its rows: on a server, in a single round trip.
-    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow]
 
     /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
     /// An engine may run it again after a serialisation failure, so it must have no effect outside the database.
@@ -107,12 +94,12 @@ package protocol DatabaseLock: Sendable {
 extension Database {
     /// The store's clock, one for all hosts: milliseconds since 1970.
     package func clock() throws -> Int64 {
-        try rows(dialect.translate("SELECT {clock}"), []).first?.integer(0) ?? 0
+        try value("SELECT \(raw: dialect.translate("{clock}")) AS now") ?? 0
     }
 
     package var first: any Database { self }
 
-    package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(sql, arguments) } }
+    package func rows(_ text: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(text, arguments) } }
 
     package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }
 

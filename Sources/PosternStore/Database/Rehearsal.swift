@@ -46,14 +46,14 @@ private final class RehearsalDatabase: Database, @unchecked Sendable {
     func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T { try body(connection) }
 
     func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try connection.run("SAVEPOINT rehearsal", [])
+        try connection.run("SAVEPOINT rehearsal")
         do {
             let result = try body(connection)
-            try connection.run("RELEASE SAVEPOINT rehearsal", [])
+            try connection.run("RELEASE SAVEPOINT rehearsal")
             return result
         } catch {
-            try connection.run("ROLLBACK TO SAVEPOINT rehearsal", [])
-            try connection.run("RELEASE SAVEPOINT rehearsal", [])
+            try connection.run("ROLLBACK TO SAVEPOINT rehearsal")
+            try connection.run("RELEASE SAVEPOINT rehearsal")
             throw error
         }
     }

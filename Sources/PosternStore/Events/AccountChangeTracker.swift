@@ -115,8 +115,7 @@ final class AccountChangeTracker {
             told[was.account] = moment
         }
         for (account, moment) in told.sorted(by: { $0.key < $1.key }) {
-            try connection.run(
-                "UPDATE accounts SET event_time = ?2 WHERE id = ?1", [.integer(account), .integer(moment.milliseconds)])
+            try connection.run("UPDATE accounts SET event_time = \(moment.milliseconds) WHERE id = \(account)")
         }
         return !told.isEmpty
     }
@@ -125,8 +124,10 @@ final class AccountChangeTracker {
         guard let now else {
             // One that was removed may be there still, with a team that was removed.
             let account = try connection.row(
-                "SELECT a.id FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.id = ?1",
-                [.integer(was.account)])
+                """
+                SELECT a.id FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+                WHERE a.id = \(was.account)
+                """)
             if account == nil { return (.accountDelete, nil) }
             return was.isAuthorized ? (.consentRevoked, nil) : nil
         }
@@ -140,10 +141,10 @@ final class AccountChangeTracker {
 
     /// Accounts of external issuers have no relay address of ours: no one is notified of them. In the middle of a transfer the
     /// apps and their endpoint are the new team's already: it is not told of accounts that are still the old one's.
-    private static func select(_ isTold: String) -> String {
+    private static func select(_ isTold: SQL) -> SQL {
         """
-        SELECT a.id, e.id, a.sub, CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END, a.email_kind,
-            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END, c.local_part, c.domain, a.event_time
+        SELECT a.id, e.id AS endpoint_id, a.sub, g.state, a.email_kind,
+            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END AS is_reachable, c.local_part, c.domain, a.event_time
         FROM accounts a
         JOIN grants g ON g.account_id = a.id
         JOIN app_groups p ON p.id = g.group_id AND \(isTold)
@@ -157,18 +158,20 @@ final class AccountChangeTracker {
     private static let ofRemovedAppsToo = select("COALESCE(p.removed_from, p.team_id) = a.team_id")
 
     private func read(_ scope: AccountScope) throws -> [Known] {
-        let (select, condition, number) =
+        let condition: SQL =
             switch scope {
-            case .account(let account): (Self.ofApps, "a.id = ?1", account)
-            case .ending(let account): (Self.ofRemovedAppsToo, "a.id = ?1", account)
-            case .user(let user): (Self.ofApps, "a.user_id = ?1", user)
+            case .account(let account): "\(Self.ofApps) AND a.id = \(account)"
+            case .ending(let account): "\(Self.ofRemovedAppsToo) AND a.id = \(account)"
+            case .user(let user): "\(Self.ofApps) AND a.user_id = \(user)"
             }
-        return try connection.rows(select + " AND \(condition) ORDER BY a.id, g.id", [.integer(number)]).map { row in
-            let email = try row.optionalText(6).map { "\($0)@\(try row.text(7))" }
-            lastTimes[try row.integer(0)] = try row.integer(8)
-            return Known(
-                account: try row.integer(0), endpoint: try row.integer(1), sub: try row.text(2), isAuthorized: try row.bool(3),
-                isReachable: try row.text(4) == "private" ? try row.bool(5) : nil, email: email)
+        return try connection.rows("\(condition) ORDER BY a.id, g.id").map { row in
+            let (account, state, kind): (Int64, Grant.State, EmailKind) = try (row["id"], row["state"], row["email_kind"])
+            let (local, domain): (String?, String?) = try (row["local_part"], row["domain"])
+            lastTimes[account] = try row["event_time"]
+            return try Known(
+                account: account, endpoint: row["endpoint_id"], sub: row["sub"], isAuthorized: state == .authorized,
+                isReachable: kind == .privateRelay ? row["is_reachable"] as Bool : nil,
+                email: local.map { "\($0)@\(domain ?? "")" })
         }
     }
 }
@@ -182,13 +185,9 @@ extension DatabaseConnection {
             """
             INSERT INTO outbox
                 (jti, endpoint_id, account_id, type, sub, email, event_time, created_at, state, park_at, next_attempt_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', ?9, ?10)
-            """,
-            [
-                .text(jti), .integer(endpoint), .integer(account), .text(type.rawValue), .text(sub), .optional(email),
-                .integer(moment.milliseconds), .integer(moment.seconds), .integer(moment.seconds + AccountChangeTracker.timeout),
-                .integer(OutboxEvent.atOnce),
-            ])
+            VALUES (\(jti), \(endpoint), \(account), \(type), \(sub), \(email), \(moment.milliseconds), \(moment.seconds),
+                'pending', \(moment.seconds + AccountChangeTracker.timeout), \(OutboxEvent.atOnce))
+            """)
     }
 
     /// Octets from the system's generator; its failure is temporary.

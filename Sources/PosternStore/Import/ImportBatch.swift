@@ -82,21 +82,21 @@ struct ImportBatch {
     /// Those of which nothing is there yet.
     private func new(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws -> [Candidate] {
         let users = Set(
-            try connection.rows(for: candidates.map { .text($0.row.user) }) { "SELECT handle FROM users WHERE handle IN \($0)" }
-                .map { try $0.text(0) })
+            try connection.rows(for: candidates.map(\.row.user)) { "SELECT handle FROM users WHERE handle IN \($0)" }
+                .map { try $0.only(String.self) })
         let searched = candidates.filter(\.inbox.isVerified).map { imports.index.search($0.inbox.address.revealed).exact }
         let owned = Set(
             try connection.rows(for: searched.flatMap { [$0.0, $0.1] }) {
                 "SELECT address_index FROM inboxes WHERE address_index IN \($0) AND verified_at IS NOT NULL"
-            }.map { SQLValue.blob(try $0.blob(0)) })
+            }.map { SQLValue.blob(try $0.only()) })
         let given = candidates.compactMap(\.row.account)
         let subs = Set(
-            try connection.rows(for: given.compactMap(\.sub).map { .text($0) }) { "SELECT sub FROM accounts WHERE sub IN \($0)" }
-                .map { try $0.text(0) })
+            try connection.rows(for: given.compactMap(\.sub)) { "SELECT sub FROM accounts WHERE sub IN \($0)" }
+                .map { try $0.only(String.self) })
         let taken = Set(
-            try connection.rows(for: given.compactMap(\.address).map { .text($0.localPart) }) {
+            try connection.rows(for: given.compactMap(\.address?.localPart)) {
                 "SELECT local_part, domain FROM relay_addresses WHERE local_part IN \($0)"
-            }.map { "\(try $0.text(0))@\(try $0.text(1))" })
+            }.map { try AddrSpec(row: $0) })
         func marks(_ account: ImportRow.Account) -> [[UInt8]] {
             [account.sub, account.address?.wireForm].compactMap { $0 }.map(imports.marks.retired)
         }
@@ -108,7 +108,7 @@ struct ImportBatch {
             else { return false }
             guard let account = candidate.row.account else { return true }
             return !(account.sub.map(subs.contains) ?? false) && retired.isDisjoint(with: marks(account))
-                && !(account.address.map { taken.contains("\($0.localPart)@\($0.domain)") } ?? false)
+                && !(account.address.map { taken.contains($0) } ?? false)
         }
     }
 
@@ -143,14 +143,14 @@ struct ImportBatch {
 
     private func addUsers(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws {
         let added = try connection.insert(
-            candidates.map { [.text($0.row.user), .integer(change.now), .integer(Self.inboxNumber)] }, into: "users",
-            "handle, created_at, last_inbox_number", "RETURNING handle, id")
+            candidates.map { [$0.row.user, change.now, Self.inboxNumber] },
+            into: "users (handle, created_at, last_inbox_number)", "RETURNING handle AS name, id")
         try Self.number(&candidates, \.user, by: \.row.user, added)
         try imports.sealer.require(connection)
-        let names = try candidates.compactMap { candidate -> [SQLValue]? in
+        let names = try candidates.compactMap { candidate -> [any SQLBindable]? in
             guard let name = candidate.name else { return nil }
             let sealed = try imports.sealer.seal(name, .userName(user: candidate.user), nil)
-            return [.integer(candidate.user), .text(sealed.key), .blob(sealed.octets)]
+            return [candidate.user, sealed.key, sealed.octets]
         }
         try connection.update(names, of: "users", key: "id", "name_key = v.column2, name_sealed = v.column3")
         try connection.audit(change, candidates.map { ("user.add", "user:\($0.row.user)", "") })
@@ -165,18 +165,16 @@ struct ImportBatch {
                 let address = candidate.inbox.address.revealed
                 let sealed = try imports.sealer.seal(address, .inbox(user: candidate.user), nil)
                 return [
-                    .integer(candidate.user), .text(sealed.key), .blob(sealed.octets), .text(candidate.entry.key),
-                    .blob(candidate.entry.exact),
-                    .blob(candidate.entry.canonical), .integer(1), .integer(Day.number(change.now)),
-                    .integer(change.now), .optional(candidate.inbox.isVerified ? change.now : nil),
-                    .blob(imports.index.velocity(address)),
-                    .blob(imports.marks.inbox(canonicalIndex: imports.index.lasting(address))), .integer(Self.inboxNumber),
+                    candidate.user, sealed.key, sealed.octets, candidate.entry.key, candidate.entry.exact,
+                    candidate.entry.canonical, 1, Day.number(change.now), change.now,
+                    candidate.inbox.isVerified ? change.now : nil, imports.index.velocity(address),
+                    imports.marks.inbox(canonicalIndex: imports.index.lasting(address)), Self.inboxNumber,
                 ]
-            }, into: "inboxes",
-            """
-            user_id, address_key, address_sealed, index_key, address_index, canonical_index, is_default, failures_from,
-            created_at, verified_at, velocity_index, tombstone_index, number
-            """)
+            },
+            into: """
+                inboxes (user_id, address_key, address_sealed, index_key, address_index, canonical_index, is_default,
+                    failures_from, created_at, verified_at, velocity_index, tombstone_index, number)
+                """)
         try connection.audit(
             change,
             candidates.map {
@@ -188,28 +186,22 @@ struct ImportBatch {
         let added = try connection.insert(
             candidates.compactMap { candidate in
                 guard let team = candidate.team, let account = candidate.row.account else { return nil }
-                return [
-                    .integer(team.number), .integer(candidate.user), .text(candidate.sub), .bool(account.sharesName),
-                    .integer(account.since ?? change.now),
-                ]
-            }, into: "accounts", "team_id, user_id, sub, shares_name, created_at", "RETURNING sub, id")
+                return [team.number, candidate.user, candidate.sub, account.sharesName, account.since ?? change.now]
+            }, into: "accounts (team_id, user_id, sub, shares_name, created_at)", "RETURNING sub AS name, id")
         try Self.number(&candidates, \.account, by: \.sub, added)
         try connection.insert(
             candidates.compactMap { candidate in
                 guard let group = candidate.group, let account = candidate.row.account else { return nil }
-                let since = SQLValue.integer(account.since ?? change.now)
-                return [
-                    .integer(candidate.account), .integer(group.number), .text("authorized"), since, since,
-                    .optional(account.realUserStatus.map(Int64.init)),
-                ]
-            }, into: "grants", "account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status")
+                let since = account.since ?? change.now
+                return [candidate.account, group.number, Grant.State.authorized, since, since, account.realUserStatus]
+            }, into: "grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)")
         try connection.audit(
             change,
             candidates.compactMap { candidate in
                 guard let team = candidate.team, let group = candidate.group else { return nil }
                 return (
                     "grant.authorize", "account:\(candidate.account)",
-                    "team:\(team.id) app:\(group.primaryClientID ?? "(mail alone)")"
+                    "team:\(team.id) app:\(group.title)"
                 )
             })
     }
@@ -226,10 +218,9 @@ struct ImportBatch {
                 guard let account = candidate.row.account, let address = account.address else { return nil }
                 issued[candidate.account] = address
                 return [
-                    .integer(candidate.account), .integer(1), .text(address.localPart), .text(address.domain),
-                    .integer(account.since ?? change.now), .bool(account.isForwardingOn),
+                    candidate.account, 1, address.localPart, address.domain, account.since ?? change.now, account.isForwardingOn,
                 ]
-            }, into: "relay_addresses", "account_id, ordinal, local_part, domain, created_at, forwarding_on")
+            }, into: "relay_addresses (account_id, ordinal, local_part, domain, created_at, forwarding_on)")
         try connection.audit(
             change,
             candidates.compactMap { candidate in
@@ -241,12 +232,12 @@ struct ImportBatch {
             })
     }
 
-    /// Gives what was added its number, from rows of name and number.
+    /// Gives what was added its number, from rows of `name` and `id`.
     private static func number(
         _ candidates: inout [Candidate], _ number: WritableKeyPath<Candidate, Int64>, by name: KeyPath<Candidate, String>,
         _ rows: [SQLRow]
     ) throws {
-        let numbers = Dictionary(try rows.map { (try $0.text(0), try $0.integer(1)) }, uniquingKeysWith: { first, _ in first })
+        let numbers: [String: Int64] = try rows.reduce(into: [:]) { $0[try $1["name"]] = try $1["id"] }
         for index in candidates.indices {
             guard let found = numbers[candidates[index][keyPath: name]] else {
                 throw PermanentStoreError(.unexpectedData, "a row that was just added is missing")

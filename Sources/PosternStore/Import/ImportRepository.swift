@@ -28,14 +28,14 @@ package struct ImportRepository: Sendable {
                     outcomes.append(outcome)
                     continue
                 }
-                try connection.run("SAVEPOINT import_row", [])
+                try connection.run("SAVEPOINT import_row")
                 do {
                     outcomes.append(.done(try apply(connection, tracker, row, change)))
                 } catch let refusal as StoreRefusal {
-                    try connection.run("ROLLBACK TO SAVEPOINT import_row", [])
+                    try connection.run("ROLLBACK TO SAVEPOINT import_row")
                     outcomes.append(.refused(refusal))
                 }
-                try connection.run("RELEASE SAVEPOINT import_row", [])
+                try connection.run("RELEASE SAVEPOINT import_row")
             }
             return outcomes
         }
@@ -61,7 +61,7 @@ package struct ImportRepository: Sendable {
     ) throws -> Int64 {
         let id = try Identifier.checked(row.user, "a user's identifier")
         let name = try row.name.map(Identifier.checkedName)
-        let found = try connection.row("SELECT id, name_key, name_sealed FROM users WHERE handle = ?1", [.text(id)])
+        let found = try connection.row("SELECT id, name_key, name_sealed FROM users WHERE handle = \(id)")
         guard let found else {
             guard let inbox = row.inbox else {
                 throw StoreRefusal(.unmet, "user \(id) is new, but the row has no inbox")
@@ -72,9 +72,9 @@ package struct ImportRepository: Sendable {
             counts.users += 1
             return try users.insert(connection, id: id, name: name, change)
         }
-        let number = try found.integer(0)
+        let number: Int64 = try found["id"]
         if let name {
-            if let known = try sealer.name(found, 1, user: number) {
+            if let known = try sealer.name(found, user: number) {
                 guard known == name else { throw StoreRefusal(.exists, "user \(id) already has another name") }
             } else {
                 try users.setName(connection, user: number, name)
@@ -91,15 +91,18 @@ package struct ImportRepository: Sendable {
     ) throws {
         let search = index.search(inbox.address.revealed).exact
         let found = try connection.row(
-            "SELECT id, verified_at, reply_only FROM inboxes WHERE user_id = ?1 AND address_index IN (?2, ?3)",
-            [.integer(user), search.0, search.1])
+            """
+            SELECT id, verified_at, reply_only FROM inboxes
+            WHERE user_id = \(user) AND address_index IN \(list: [search.0, search.1])
+            """)
         if let found {
-            guard try found.bool(2) == inbox.isReplyOnly else {
+            guard try found["reply_only"] == inbox.isReplyOnly else {
                 throw StoreRefusal(
                     .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
             }
-            if inbox.isVerified, found.isNull(1), let tracker {
-                let inbox = try inboxes.inbox(connection, user: user, row: try found.integer(0))
+            let verifiedAt: Int64? = try found["verified_at"]
+            if inbox.isVerified, verifiedAt == nil, let tracker {
+                let inbox = try inboxes.inbox(connection, user: user, row: try found["id"])
                 _ = try inboxes.confirm(connection, tracker, user: user, id: id, inbox, detail: "import", change)
                 counts.confirmed += 1
             }
@@ -110,10 +113,11 @@ package struct ImportRepository: Sendable {
             connection, user: user, id: id, inbox.address, isVerified: inbox.isVerified, isReplyOnly: inbox.isReplyOnly, change)
         counts.inboxes += 1
         guard inbox.isDefault else { return }
-        let current = try connection.row(
-            "SELECT id, verified_at FROM inboxes WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
+        let current = try connection.row("SELECT id, verified_at FROM inboxes WHERE user_id = \(user) AND is_default = 1")
         // Mail goes to verified inboxes: an unverified one does not push one aside.
-        guard let current, try current.integer(0) != added, inbox.isVerified || current.isNull(1) else { return }
+        guard let current, try current["id"] != added else { return }
+        let verifiedAt: Int64? = try current["verified_at"]
+        guard inbox.isVerified || verifiedAt == nil else { return }
         try inboxes.makeDefault(connection, user: user, id: id, inboxes.inbox(connection, user: user, row: added), change)
     }
 
@@ -133,30 +137,26 @@ package struct ImportRepository: Sendable {
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, team: Team, user: Int64, _ change: Change,
         _ counts: inout ImportCounts
     ) throws -> Int64 {
-        let found = try connection.row(
-            "SELECT id, sub FROM accounts WHERE team_id = ?1 AND user_id = ?2", [.integer(team.number), .integer(user)])
+        let found = try connection.row("SELECT id, sub FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)")
         if let found {
-            if let sub = row.sub, try found.text(1) != sub {
+            if let sub = row.sub, try found["sub"] != sub {
                 throw StoreRefusal(.exists, "the user has an account with team \(team.id) under another sub")
             }
-            return try found.integer(0)
+            return try found["id"]
         }
         if let sub = row.sub, try connection.isRetired(marks.retired(sub)) {
             throw StoreRefusal(.exists, "this sub belonged to a deleted account, and is never used again")
         }
         let sub = try row.sub ?? Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))
-        let added = try connection.row(
+        let added: Int64? = try connection.value(
             """
-            INSERT INTO accounts (team_id, user_id, sub, shares_name, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+            INSERT INTO accounts (team_id, user_id, sub, shares_name, created_at)
+            VALUES (\(team.number), \(user), \(sub), \(row.sharesName), \(row.since ?? change.now))
             ON CONFLICT (sub) DO NOTHING RETURNING id
-            """,
-            [
-                .integer(team.number), .integer(user), .text(sub), .bool(row.sharesName),
-                .integer(row.since ?? change.now),
-            ])
+            """)
         guard let added else { throw StoreRefusal(.exists, "this sub belongs to another account") }
         counts.accounts += 1
-        return try added.integer(0)
+        return added
     }
 
     /// Consent is added where there was none. One that the user revoked stays revoked: an import is not a return.
@@ -171,23 +171,20 @@ package struct ImportRepository: Sendable {
             let any = try connection.row(
                 """
                 SELECT g.id FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
-                WHERE g.account_id = ?1 LIMIT 1
-                """, [.integer(account)])
+                WHERE g.account_id = \(account) LIMIT 1
+                """)
             guard any == nil else { return }
             group = try connection.usualGroup(team: team, change)
         }
+        let since = row.since ?? change.now
         let added = try connection.run(
             """
             INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)
-            VALUES (?1, ?2, 'authorized', ?3, ?3, ?4) ON CONFLICT (account_id, group_id) DO NOTHING
-            """,
-            [
-                .integer(account), .integer(group.number), .integer(row.since ?? change.now),
-                .optional(row.realUserStatus.map(Int64.init)),
-            ])
+            VALUES (\(account), \(group.number), 'authorized', \(since), \(since), \(row.realUserStatus))
+            ON CONFLICT (account_id, group_id) DO NOTHING
+            """)
         guard added > 0 else { return }
-        try connection.audit(
-            change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.primaryClientID ?? "(mail alone)")")
+        try connection.audit(change, "grant.authorize", "account:\(account)", "team:\(team.id) app:\(group.title)")
         counts.grants += 1
     }
 
@@ -196,12 +193,12 @@ package struct ImportRepository: Sendable {
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, user: String, _ change: Change,
         _ counts: inout ImportCounts
     ) throws {
-        let known = try connection.rows(
-            "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1", [.integer(account)])
+        let known = try connection.rows("SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account)")
         if !known.isEmpty {
             guard let wanted = row.address else { return }
-            let isKnown = try known.contains { try $0.text(0) == wanted.localPart && $0.text(1) == wanted.domain }
-            guard isKnown else { throw StoreRefusal(.exists, "the account already has another relay address") }
+            guard try known.contains(where: { try AddrSpec(row: $0) == wanted }) else {
+                throw StoreRefusal(.exists, "the account already has another relay address")
+            }
             return
         }
         let address: AddrSpec
@@ -221,8 +218,10 @@ package struct ImportRepository: Sendable {
         }
         if !row.isForwardingOn {
             try connection.run(
-                "UPDATE relay_addresses SET forwarding_on = 0 WHERE local_part = ?1 AND domain = ?2",
-                [.text(address.localPart), .text(address.domain)])
+                """
+                UPDATE relay_addresses SET forwarding_on = 0
+                WHERE local_part = \(address.localPart) AND domain = \(address.domain)
+                """)
         }
         try connection.audit(
             change, "address.issue", "account:\(account)",

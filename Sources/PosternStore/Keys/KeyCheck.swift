@@ -11,20 +11,19 @@ extension Store {
         let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.marks.active.secret)
         let text = Base32.characters(fromRandom: mark)
         func stored(_ connection: any DatabaseConnection) throws -> String? {
-            try connection.row("SELECT value FROM settings WHERE name = ?1", [.text("key_check")])?.text(0)
+            try connection.value("SELECT value FROM settings WHERE name = 'key_check'")
         }
         if let known = try database.read(stored) { return try compare(known, text) }
         try database.write(.durable) { connection in
             try connection.run(
-                "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
-                [.text("key_check"), .text(text)])
+                "INSERT INTO settings (name, value) VALUES ('key_check', \(text)) ON CONFLICT (name) DO NOTHING")
             try compare(try stored(connection) ?? "", text)
         }
     }
 
     /// Whether a migrated database belongs to some key file.
     package static func hasKeys(_ database: any Database) throws -> Bool {
-        try database.read { try $0.row("SELECT value FROM settings WHERE name = ?1", [.text("key_check")]) != nil }
+        try database.read { try $0.row("SELECT value FROM settings WHERE name = 'key_check'") != nil }
     }
 
     private static func compare(_ stored: String, _ computed: String) throws {

@@ -16,23 +16,25 @@ package final class KeyHolder: Sendable {
 
 extension DatabaseConnection {
     /// Which key new values are to be made with, once a rotation said so.
-    private static func setting(_ purpose: KeyPurpose) -> SQLValue { .text("\(purpose.rawValue)_key") }
+    private static func setting(_ purpose: KeyPurpose) -> String { "\(purpose.rawValue)_key" }
 
     /// Throws `TemporaryStoreError` (`staleKeys`) where new values are made with another key than this process would use: it has
     /// an older key file, and what it wrote could not be read once the old key is gone.
     func require(_ purpose: KeyPurpose, _ id: String) throws {
-        let row = try row("SELECT value FROM settings WHERE name = ?1", [Self.setting(purpose)])
-        guard let row, try row.text(0) != id else { return }
+        let wanted: String? = try value("SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
+        guard let wanted, wanted != id else { return }
         throw TemporaryStoreError(
             .staleKeys,
-            "new values are made with \(purpose.rawValue) key \(try row.text(0)), but this host's key file still names \(id): "
+            "new values are made with \(purpose.rawValue) key \(wanted), but this host's key file still names \(id): "
                 + "copy the key file from the host where postern key-file rotate ran")
     }
 
     /// From now on new values are made with this key, or not at all.
     func demand(_ purpose: KeyPurpose, _ id: String) throws {
         try run(
-            "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            [Self.setting(purpose), .text(id)])
+            """
+            INSERT INTO settings (name, value) VALUES (\(Self.setting(purpose)), \(id))
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value
+            """)
     }
 }

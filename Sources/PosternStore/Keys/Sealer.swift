@@ -9,6 +9,14 @@ struct SealedValue: Sendable, Hashable {
     let key: String
     /// 12 octets of nonce, then ciphertext and tag (AES-256-GCM).
     let octets: [UInt8]
+
+    init(key: String, octets: [UInt8]) { (self.key, self.octets) = (key, octets) }
+
+    /// From the columns `NAME_key` and `NAME_sealed`; nil where they are NULL.
+    init?(row: SQLRow, _ name: String) throws {
+        guard let octets: [UInt8] = try row[name + "_sealed"] else { return nil }
+        try self.init(key: row[name + "_key"], octets: octets)
+    }
 }
 
 /// Where a sealed value belongs. It is associated data, so that a value moved to another row does not open there.
@@ -91,6 +99,19 @@ struct Sealer: Sendable {
     /// Opens text.
     func openText(_ value: SealedValue, _ context: SealContext) throws -> String {
         String(decoding: try open(value, context), as: UTF8.self)
+    }
+
+    /// A user's name from the columns `name_key` and `name_sealed`; nil where they are NULL.
+    func name(_ row: SQLRow, user: Int64) throws -> String? {
+        try SealedValue(row: row, "name").map { try openText($0, .userName(user: user)) }
+    }
+
+    /// An inbox address from the columns `address_key` and `address_sealed`.
+    func inbox(_ row: SQLRow, user: Int64) throws -> InboxAddress {
+        guard let sealed = try SealedValue(row: row, "address") else {
+            throw PermanentStoreError(.unexpectedData, "an inbox has no address")
+        }
+        return InboxAddress(try openAddress(sealed, .inbox(user: user)))
     }
 
     /// Seals an address: length of the local part in two octets, local part, domain.

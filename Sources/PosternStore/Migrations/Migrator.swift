@@ -28,14 +28,15 @@ package struct Migrator: Sendable {
         }
         try database.write(.durable) { connection in
             try connection.runScript(
-                """
-                CREATE TABLE IF NOT EXISTS schema_migrations (
-                    version \(database.dialect.types["int"] ?? "BIGINT") NOT NULL PRIMARY KEY,
-                    name TEXT NOT NULL,
-                    checksum TEXT NOT NULL,
-                    applied_at \(database.dialect.types["int"] ?? "BIGINT") NOT NULL
-                )
-                """)
+                database.dialect.translate(
+                    """
+                    CREATE TABLE IF NOT EXISTS schema_migrations (
+                        version {int} NOT NULL PRIMARY KEY,
+                        name TEXT NOT NULL,
+                        checksum TEXT NOT NULL,
+                        applied_at {int} NOT NULL
+                    )
+                    """))
         }
         let from = try database.read { try check($0) }
         var applied: [String] = []
@@ -45,8 +46,10 @@ package struct Migrator: Sendable {
                 guard try check(connection) < migration.version else { return false }
                 try connection.runScript(database.dialect.translate(migration.sql))
                 try connection.run(
-                    "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)",
-                    [.integer(migration.version), .text(migration.name), .text(migration.checksum), .integer(now)])
+                    """
+                    INSERT INTO schema_migrations (version, name, checksum, applied_at)
+                    VALUES \(list: [migration.version, migration.name, migration.checksum, now])
+                    """)
                 return true
             }
             if isNew { applied.append(Self.title(migration)) }
@@ -72,17 +75,18 @@ package struct Migrator: Sendable {
 
     /// The version of the database, after comparing its history with this program's.
     private func check(_ connection: any DatabaseConnection) throws -> Int64 {
-        let rows = try connection.rows("SELECT version, checksum FROM schema_migrations ORDER BY version", [])
+        let rows = try connection.rows("SELECT version, checksum FROM schema_migrations ORDER BY version")
         var version: Int64 = 0
         for row in rows {
-            version = try row.integer(0)
+            version = try row["version"]
             guard let known = migrations.first(where: { $0.version == version }) else {
+                let newest: Int64 = try rows.last?["version"] ?? version
                 throw PermanentStoreError(
                     .newerSchema,
-                    "the database has schema version \(try rows.last?.integer(0) ?? version), this program knows up to "
-                        + "\(currentVersion): run the newer postern that migrated it")
+                    "the database has schema version \(newest), this program knows up to \(currentVersion): "
+                        + "run the newer postern that migrated it")
             }
-            guard try row.text(1) == known.checksum else {
+            guard try row["checksum"] == known.checksum else {
                 throw PermanentStoreError(
                     .changedMigration,
                     "migration \(Self.title(known)) in the database is not the one this program has: use the build that made it")
@@ -91,7 +95,7 @@ package struct Migrator: Sendable {
         return version
     }
 
-    /// SQLite has one writer, who waits for nobody. On PostgreSQL a step sees what the locks that it takes have waited for (a
+    /// SQLite has one writer, which waits for no one. On PostgreSQL a step sees what the locks that it takes have waited for (a
     /// serializable one would see what was before the first of them), begins when no other process is migrating, and may take as
     /// long as it takes. The lock is one that all who write do not hold already.
     private static let prologue = """

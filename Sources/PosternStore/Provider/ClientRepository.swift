@@ -13,14 +13,13 @@ package struct ClientRepository: Sendable {
         try database.read { connection in
             let row = try connection.row(
                 """
-                SELECT a.id, g.id, t.id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
-                JOIN teams t ON t.id = g.team_id WHERE a.client_id = ?1
-                """, [.text(clientID)])
+                SELECT a.id, a.group_id, t.id AS team_id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+                JOIN teams t ON t.id = g.team_id WHERE a.client_id = \(clientID)
+                """)
             guard let row else { return nil }
-            return ProviderClient(
-                clientID: clientID, appNumber: try row.integer(0), groupNumber: try row.integer(1),
-                teamNumber: try row.integer(2),
-                teamID: try row.text(3), keys: try keys(connection, team: row.integer(2)))
+            return try ProviderClient(
+                clientID: clientID, appNumber: row["id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
+                teamID: row["handle"], keys: keys(connection, team: row["team_id"]))
         }
     }
 
@@ -41,12 +40,12 @@ package struct ClientRepository: Sendable {
         try database.write(.durable) { connection in
             let app = try app(connection, team: id, clientID: clientID)
             let removed = try connection.run(
-                "DELETE FROM app_redirects WHERE app_id = ?1 AND uri = ?2", [.integer(app), .text(uri)])
+                "DELETE FROM app_redirects WHERE app_id = \(app) AND uri = \(uri)")
             guard removed > 0 else {
                 throw StoreRefusal(.notFound, "app \(clientID) has no such redirect URI: see postern app list")
             }
             try connection.run(
-                "DELETE FROM authorization_codes WHERE app_id = ?1 AND redirect_uri = ?2", [.integer(app), .text(uri)])
+                "DELETE FROM authorization_codes WHERE app_id = \(app) AND redirect_uri = \(uri)")
             try connection.audit(change, "app.redirect.remove", "team:\(id)", "\(clientID) \(uri)")
         }
     }
@@ -57,10 +56,11 @@ package struct ClientRepository: Sendable {
             var result: [String: [String]] = [:]
             let rows = try connection.rows(
                 """
-                SELECT a.client_id, r.uri FROM app_redirects r JOIN apps a ON a.id = r.app_id JOIN app_groups g ON g.id = a.group_id
-                WHERE g.team_id = ?1 ORDER BY a.client_id, r.uri
-                """, [.integer(connection.team(id).number)])
-            for row in rows { result[try row.text(0), default: []].append(try row.text(1)) }
+                SELECT a.client_id, r.uri FROM app_redirects r JOIN apps a ON a.id = r.app_id
+                JOIN app_groups g ON g.id = a.group_id
+                WHERE g.team_id = \(connection.team(id).number) ORDER BY a.client_id, r.uri
+                """)
+            for row in rows { result[try row["client_id"], default: []].append(try row["uri"]) }
             return result
         }
     }
@@ -84,9 +84,10 @@ package struct ClientRepository: Sendable {
             }
             let row = try connection.row(
                 """
-                INSERT INTO client_keys (team_id, kid, public_key, created_at) VALUES (?1, ?2, ?3, ?4)
+                INSERT INTO client_keys (team_id, kid, public_key, created_at)
+                VALUES (\(team.number), \(keyID), \(pem), \(change.now))
                 ON CONFLICT (team_id, kid) DO NOTHING RETURNING id
-                """, [.integer(team.number), .text(keyID), .text(pem), .integer(change.now)])
+                """)
             guard row != nil else { throw StoreRefusal(.exists, "team \(id) already has a key \(keyID)") }
             try connection.audit(change, "app.key.add", "team:\(id)", keyID)
             return ClientKey(keyID: keyID, pem: pem, createdAt: change.now)
@@ -102,7 +103,7 @@ package struct ClientRepository: Sendable {
     package func removeKey(team id: String, keyID: String, _ change: Change) throws {
         try database.write(.durable) { connection in
             let removed = try connection.run(
-                "DELETE FROM client_keys WHERE team_id = ?1 AND kid = ?2", [.integer(connection.team(id).number), .text(keyID)])
+                "DELETE FROM client_keys WHERE team_id = \(connection.team(id).number) AND kid = \(keyID)")
             guard removed > 0 else { throw StoreRefusal(.notFound, "team \(id) has no such key: see postern app key list \(id)") }
             try connection.audit(change, "app.key.remove", "team:\(id)", keyID)
         }
@@ -110,30 +111,34 @@ package struct ClientRepository: Sendable {
 
     private func keys(_ connection: any DatabaseConnection, team: Int64) throws -> [ClientKey] {
         try connection.rows(
-            "SELECT kid, public_key, created_at FROM client_keys WHERE team_id = ?1 ORDER BY id", [.integer(team)]
-        ).map { ClientKey(keyID: try $0.text(0), pem: try $0.text(1), createdAt: try $0.integer(2)) }
+            "SELECT kid, public_key, created_at FROM client_keys WHERE team_id = \(team) ORDER BY id"
+        ).map { try ClientKey(keyID: $0["kid"], pem: $0["public_key"], createdAt: $0["created_at"]) }
     }
 
     private func app(_ connection: any DatabaseConnection, team id: String, clientID: String) throws -> Int64 {
-        let row = try connection.row(
-            "SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE a.client_id = ?1 AND g.team_id = ?2",
-            [.text(clientID), .integer(connection.team(id).number)])
-        guard let row else { throw StoreRefusal(.notFound, "team \(id) has no app \(clientID): see postern app list \(id)") }
-        return try row.integer(0)
+        let number: Int64? = try connection.value(
+            """
+            SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id
+            WHERE a.client_id = \(clientID) AND g.team_id = \(connection.team(id).number)
+            """)
+        guard let number else { throw StoreRefusal(.notFound, "team \(id) has no app \(clientID): see postern app list \(id)") }
+        return number
     }
 }
 
 extension DatabaseConnection {
     /// Registers a redirect URI, which was checked; whether it is new.
     func addRedirect(_ uri: String, app: Int64, clientID: String, team: String, _ change: Change) throws -> Bool {
-        let count = try row("SELECT COUNT(*) FROM app_redirects WHERE app_id = ?1", [.integer(app)])?.integer(0) ?? 0
-        guard count < ClientRepository.maximumRedirects else {
+        let count: Int? = try value("SELECT COUNT(*) AS count FROM app_redirects WHERE app_id = \(app)")
+        guard count ?? 0 < ClientRepository.maximumRedirects else {
             throw StoreRefusal(
                 .limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, which is the maximum")
         }
         let added = try run(
-            "INSERT INTO app_redirects (app_id, uri, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (app_id, uri) DO NOTHING",
-            [.integer(app), .text(uri), .integer(change.now)])
+            """
+            INSERT INTO app_redirects (app_id, uri, created_at) VALUES (\(app), \(uri), \(change.now))
+            ON CONFLICT (app_id, uri) DO NOTHING
+            """)
         if added > 0 { try audit(change, "app.redirect.add", "team:\(team)", "\(clientID) \(uri)") }
         return added > 0
     }

@@ -24,7 +24,7 @@ package struct ProviderRepository: Sendable {
         return try events.write(at: change.now) { connection, tracker in
             let app = try app(connection, request.grant.clientID)
             let registered = try connection.row(
-                "SELECT 1 FROM app_redirects WHERE app_id = ?1 AND uri = ?2", [.integer(app), .text(request.redirectURI)])
+                "SELECT 1 FROM app_redirects WHERE app_id = \(app) AND uri = \(request.redirectURI)")
             guard registered != nil else {
                 throw StoreRefusal(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
             }
@@ -32,22 +32,20 @@ package struct ProviderRepository: Sendable {
             let given = try grants.authorize(connection, tracker, request.grant, change)
             // A work or school account is one that an organisation signs in.
             try connection.run(
-                "UPDATE users SET is_managed = ?2 WHERE handle = ?1 AND (is_managed IS NULL OR is_managed <> ?2)",
-                [.text(request.grant.userID), .bool(request.orgID != nil)])
+                """
+                UPDATE users SET is_managed = \(request.orgID != nil)
+                WHERE handle = \(request.grant.userID) AND (is_managed IS NULL OR is_managed <> \(request.orgID != nil))
+                """)
             let status = given.deliversProfile ? given.grant.realUserStatus : nil
             try connection.run(
                 """
                 INSERT INTO authorization_codes
                     (code_hash, grant_id, generation, app_id, redirect_uri, scopes, nonce, challenge, real_user_status, org_id,
                     authenticated_at, expires_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-                """,
-                [
-                    .blob(secrets.hash(.authorizationCode, code)), .integer(given.grant.number), .integer(given.grant.generation),
-                    .integer(app), .text(request.redirectURI), .text(Self.text(request.scopes)), .optional(request.nonce),
-                    .optional(request.challenge), .optional(status.map(Int64.init)), .optional(request.orgID),
-                    .integer(request.authenticatedAt), .integer(change.now + ProviderLifetime.code),
-                ])
+                VALUES (\(secrets.hash(.authorizationCode, code)), \(given.grant.number), \(given.grant.generation), \(app),
+                    \(request.redirectURI), \(Self.text(request.scopes)), \(request.nonce), \(request.challenge), \(status),
+                    \(request.orgID), \(request.authenticatedAt), \(change.now + ProviderLifetime.code))
+                """)
             let subject = try subject(
                 connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account.number,
                 scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID,
@@ -64,22 +62,24 @@ package struct ProviderRepository: Sendable {
     package func userID(hint sub: String, clientID: String, now: Int64) throws -> String? {
         try database.read { connection in
             let (team, group) = try connection.appGroup(clientID: clientID)
-            return try connection.row(
+            return try connection.value(
                 """
                 SELECT u.handle FROM accounts a JOIN users u ON u.id = a.user_id
-                WHERE a.sub = ?1 AND (a.team_id = ?2 OR EXISTS (
+                WHERE a.sub = \(sub) AND (a.team_id = \(team.number) OR EXISTS (
                     SELECT 1 FROM account_transfers t JOIN app_transfers p ON p.id = t.transfer_id
-                    WHERE t.old_account = a.id AND p.group_id = ?3 AND t.ends_at > ?4) OR EXISTS (
+                    WHERE t.old_account = a.id AND p.group_id = \(group.number) AND t.ends_at > \(now)) OR EXISTS (
                     SELECT 1 FROM grants g JOIN app_transfers p ON p.group_id = g.group_id AND p.state = 'moving'
-                    WHERE g.account_id = a.id AND g.group_id = ?3 AND p.from_team = a.team_id))
-                """, [.text(sub), .integer(team.number), .integer(group.number), .integer(now)])?.text(0)
+                    WHERE g.account_id = a.id AND g.group_id = \(group.number) AND p.from_team = a.team_id))
+                """)
         }
     }
 
     private func refuseUnreachable(_ connection: any DatabaseConnection, _ user: String) throws {
         let verified = try connection.row(
-            "SELECT id FROM inboxes WHERE user_id = ?1 AND verified_at IS NOT NULL AND reply_only = 0 LIMIT 1",
-            [.integer(connection.userNumber(user))])
+            """
+            SELECT id FROM inboxes WHERE user_id = \(connection.userNumber(user)) AND verified_at IS NOT NULL
+                AND reply_only = 0 LIMIT 1
+            """)
         guard verified != nil else { throw StoreRefusal(.unmet, "user \(user) has no verified inbox") }
     }
 
@@ -96,55 +96,49 @@ package struct ProviderRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
-                    c.org_id, c.authenticated_at, c.expires_at, g.state, g.generation
-                FROM authorization_codes c JOIN grants g ON g.id = c.grant_id WHERE c.code_hash = ?1
-                """, [.blob(hash)])
+                    c.org_id, c.authenticated_at, c.expires_at, g.state, g.generation AS grant_generation
+                FROM authorization_codes c JOIN grants g ON g.id = c.grant_id WHERE c.code_hash = \(hash)
+                """)
             guard let row else {
                 let ended = try connection.run(
-                    "DELETE FROM refresh_tokens WHERE code_hash = ?1 AND app_id = ?2", [.blob(hash), .integer(client.appNumber)])
+                    "DELETE FROM refresh_tokens WHERE code_hash = \(hash) AND app_id = \(client.appNumber)")
                 return .refused(
                     .invalid(ended > 0 ? "the code was used before: the tokens it gave are revoked" : "the code is not valid"))
             }
-            guard try row.integer(2) == client.appNumber, try row.integer(10) > now,
-                try row.text(11) == "authorized", try row.integer(1) == row.integer(12)
+            let (grant, generation): (Int64, Int64) = try (row["grant_id"], row["generation"])
+            guard try row["app_id"] == client.appNumber, try row["expires_at"] > now,
+                try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation
             else { return .refused(.invalid("the code is not valid")) }
-            guard try row.text(3) == redirectURI else {
+            guard try row["redirect_uri"] == redirectURI else {
                 return .refused(.invalid("redirect_uri differs from that of the authorization"))
             }
-            if let problem = Self.verifierProblem(asked: try row.optionalBlob(6), given: challenge) {
+            if let problem = Self.verifierProblem(asked: try row["challenge"], given: challenge) {
                 return .refused(.invalid(problem))
             }
-            guard let account = try account(connection, grant: row.integer(0), client, now: now) else {
+            guard let account = try account(connection, grant: grant, client, now: now) else {
                 return .refused(.invalid("the code is not valid"))
             }
-            try connection.run("DELETE FROM authorization_codes WHERE code_hash = ?1", [.blob(hash)])
+            try connection.run("DELETE FROM authorization_codes WHERE code_hash = \(hash)")
             let refresh = try Self.token("pr_")
-            let scopes = try row.text(4)
-            let added = try connection.row(
+            let (scopes, orgID): (String, String?) = try (row["scopes"], row["org_id"])
+            let authenticatedAt: Int64 = try row["authenticated_at"]
+            let number = try connection.inserted(
                 """
                 INSERT INTO refresh_tokens
                     (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, created_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id
-                """,
-                [
-                    .blob(secrets.hash(.refreshToken, refresh)), .blob(hash), .integer(row.integer(0)), .integer(row.integer(1)),
-                    .integer(client.appNumber), .text(scopes), .optional(row.optionalText(8)), .integer(row.integer(9)),
-                    .integer(now),
-                ])
-            guard let number = try added?.integer(0) else {
-                throw PermanentStoreError(.unexpectedData, "an insertion returned nothing")
-            }
+                VALUES (\(secrets.hash(.refreshToken, refresh)), \(hash), \(grant), \(generation), \(client.appNumber),
+                    \(scopes), \(orgID), \(authenticatedAt), \(now)) RETURNING id
+                """)
             try connection.run(
                 """
-                DELETE FROM refresh_tokens WHERE grant_id = ?1 AND app_id = ?2 AND id NOT IN
-                    (SELECT id FROM refresh_tokens WHERE grant_id = ?1 AND app_id = ?2 ORDER BY id DESC LIMIT ?3)
-                """,
-                [.integer(row.integer(0)), .integer(client.appNumber), .integer(Int64(ProviderLifetime.refreshTokensPerGrant))])
+                DELETE FROM refresh_tokens WHERE grant_id = \(grant) AND app_id = \(client.appNumber) AND id NOT IN
+                    (SELECT id FROM refresh_tokens WHERE grant_id = \(grant) AND app_id = \(client.appNumber)
+                        ORDER BY id DESC LIMIT \(ProviderLifetime.refreshTokensPerGrant))
+                """)
             let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
-                nonce: row.optionalText(5), status: row.optionalInteger(7).map(Int.init), orgID: row.optionalText(8),
-                authenticatedAt: row.integer(9), now: now)
+                nonce: row["nonce"], status: row["real_user_status"], orgID: orgID, authenticatedAt: authenticatedAt, now: now)
             return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)))
         }
     }
@@ -161,32 +155,33 @@ package struct ProviderRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.used_day, r.uses, r.generation,
-                    g.id, g.state, g.generation
-                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id WHERE r.token_hash = ?1
-                """, [.blob(secrets.hash(.refreshToken, token))])
-            guard let row, try row.integer(1) == client.appNumber else {
+                    r.grant_id, g.state, g.generation AS grant_generation
+                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id
+                WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
+                """)
+            guard let row, try row["app_id"] == client.appNumber else {
                 return .refused(.invalid("the refresh token is not valid"))
             }
-            guard try row.text(9) == "authorized", try row.integer(7) == row.integer(10) else {
+            let (number, generation): (Int64, Int64) = try (row["id"], row["generation"])
+            guard try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation else {
                 return .refused(.invalid("the user's consent was revoked"))
             }
-            let granted = Self.scopes(try row.text(2))
+            let granted = Self.scopes(try row["scopes"])
             let scopes = asked ?? granted
             guard scopes.isSubset(of: granted) else { return .refused(.scope) }
-            guard let account = try account(connection, grant: row.integer(8), client, now: now) else {
+            guard let account = try account(connection, grant: row["grant_id"], client, now: now) else {
                 return .refused(.invalid("the refresh token is not valid"))
             }
             let day = Day.number(now)
-            let uses = try row.integer(5) == day ? row.integer(6) : 0
-            guard uses < Int64(dailyLimit) else { return .refused(.tooMany) }
+            let uses: Int = try row["used_day"] == day ? row["uses"] : 0
+            guard uses < dailyLimit else { return .refused(.tooMany) }
             try connection.run(
-                "UPDATE refresh_tokens SET used_day = ?2, uses = ?3 WHERE id = ?1",
-                [.integer(row.integer(0)), .integer(day), .integer(uses + 1)])
+                "UPDATE refresh_tokens SET used_day = \(day), uses = \(uses + 1) WHERE id = \(number)")
             let access = try accessToken(
-                connection, app: client.appNumber, refresh: row.integer(0), scopes: Self.text(scopes), now: now)
+                connection, app: client.appNumber, refresh: number, scopes: Self.text(scopes), now: now)
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
-                status: nil, orgID: row.optionalText(3), authenticatedAt: row.integer(4), now: now)
+                status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"], now: now)
             return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: nil, subject: subject)))
         }
     }
@@ -202,13 +197,15 @@ package struct ProviderRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT a.client_id, t.handle, x.scopes FROM access_tokens x
-                JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
-                WHERE x.token_hash = ?1 AND x.expires_at > ?2 AND (x.refresh_id IS NULL OR EXISTS (
+                JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id
+                JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
+                WHERE x.token_hash = \(secrets.hash(.accessToken, token)) AND x.expires_at > \(now)
+                    AND (x.refresh_id IS NULL OR EXISTS (
                     SELECT 1 FROM refresh_tokens r JOIN grants c ON c.id = r.grant_id
                     WHERE r.id = x.refresh_id AND c.state = 'authorized' AND c.generation = r.generation))
-                """, [.blob(secrets.hash(.accessToken, token)), .integer(now)])
+                """)
             return try row.map {
-                AccessTokenHolder(clientID: try $0.text(0), teamID: try $0.text(1), scopes: Self.scopes(try $0.text(2)))
+                try AccessTokenHolder(clientID: $0["client_id"], teamID: $0["handle"], scopes: Self.scopes($0["scopes"]))
             }
         }
     }
@@ -220,14 +217,14 @@ package struct ProviderRepository: Sendable {
             let access = secrets.hash(.accessToken, token)
             let row = try connection.row(
                 """
-                SELECT r.app_id, r.grant_id FROM refresh_tokens r WHERE r.token_hash = ?1
+                SELECT r.app_id, r.grant_id FROM refresh_tokens r WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
                 UNION ALL SELECT x.app_id, r.grant_id FROM access_tokens x LEFT JOIN refresh_tokens r ON r.id = x.refresh_id
-                WHERE x.token_hash = ?2
-                """, [.blob(secrets.hash(.refreshToken, token)), .blob(access)])
+                WHERE x.token_hash = \(access)
+                """)
             guard let row else { return .unknown }
-            guard try row.integer(0) == client.appNumber else { return .otherClient }
-            guard let number = try row.optionalInteger(1) else {
-                try connection.run("DELETE FROM access_tokens WHERE token_hash = ?1", [.blob(access)])
+            guard try row["app_id"] == client.appNumber else { return .otherClient }
+            guard let number: Int64 = try row["grant_id"] else {
+                try connection.run("DELETE FROM access_tokens WHERE token_hash = \(access)")
                 return .revoked
             }
             // The endpoint of the new team hears of the account that is its own.
@@ -235,12 +232,11 @@ package struct ProviderRepository: Sendable {
             let grant = try connection.row(
                 """
                 SELECT g.account_id, g.group_id, p.primary_client_id FROM grants g JOIN app_groups p ON p.id = g.group_id
-                WHERE g.id = ?1
-                """, [.integer(number)])
+                WHERE g.id = \(number)
+                """)
             guard let grant else { return .unknown }
-            let account = try grant.integer(0)
+            let (account, group): (Int64, AppGroup) = try (grant["account_id"], AppGroup(row: grant))
             try tracker.snapshot(.account(account))
-            let group = AppGroup(number: try grant.integer(1), primaryClientID: try grant.optionalText(2))
             return try connection.revoke(account: account, group: group, at: change.now, change) ? .revoked : .unknown
         }
     }
@@ -250,8 +246,10 @@ package struct ProviderRepository: Sendable {
         try database.write(.relaxed) { connection in
             try [("authorization_codes", "code_hash"), ("access_tokens", "token_hash")].map { table, key in
                 try connection.run(
-                    "DELETE FROM \(table) WHERE \(key) IN (SELECT \(key) FROM \(table) WHERE expires_at <= ?1 LIMIT 1000)",
-                    [.integer(now)])
+                    """
+                    DELETE FROM \(raw: table)
+                    WHERE \(raw: key) IN (SELECT \(raw: key) FROM \(raw: table) WHERE expires_at <= \(now) LIMIT 1000)
+                    """)
             }.max() ?? 0
         }
     }
@@ -259,10 +257,10 @@ package struct ProviderRepository: Sendable {
     // MARK: Parts
 
     private func app(_ connection: any DatabaseConnection, _ clientID: String) throws -> Int64 {
-        guard let row = try connection.row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) else {
+        guard let number: Int64 = try connection.value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
             throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list")
         }
-        return try row.integer(0)
+        return number
     }
 
     private func accessToken(
@@ -270,11 +268,10 @@ package struct ProviderRepository: Sendable {
     ) throws -> String {
         let token = try Self.token("pa_")
         try connection.run(
-            "INSERT INTO access_tokens (token_hash, refresh_id, app_id, scopes, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-            [
-                .blob(secrets.hash(.accessToken, token)), .optional(refresh), .integer(app), .text(scopes),
-                .integer(now + ProviderLifetime.accessToken),
-            ])
+            """
+            INSERT INTO access_tokens (token_hash, refresh_id, app_id, scopes, expires_at)
+            VALUES (\(secrets.hash(.accessToken, token)), \(refresh), \(app), \(scopes), \(now + ProviderLifetime.accessToken))
+            """)
         return token
     }
 
@@ -286,13 +283,12 @@ package struct ProviderRepository: Sendable {
     ) throws -> Int64? {
         let change = Change(actor: "client:\(client.clientID)", now: now)
         try TransferRepository.move(connection, grant: grant, addresses: grants.addresses, change)
-        return try connection.row(
+        return try connection.value(
             """
             SELECT a.id FROM grants g JOIN accounts a ON a.id = g.account_id
-            JOIN app_groups p ON p.id = g.group_id AND p.team_id = ?2 AND p.removed_from IS NULL
-            WHERE g.id = ?1 AND a.team_id = ?2
-            """,
-            [.integer(grant), .integer(client.teamNumber)])?.integer(0)
+            JOIN app_groups p ON p.id = g.group_id AND p.team_id = \(client.teamNumber) AND p.removed_from IS NULL
+            WHERE g.id = \(grant) AND a.team_id = \(client.teamNumber)
+            """)
     }
 
     /// - Parameter group: the apps that the token is for: each group has moved by its own transfer, or not at all.
@@ -301,18 +297,18 @@ package struct ProviderRepository: Sendable {
         nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, now: Int64
     ) throws -> TokenSubject {
         let account = try connection.account(number)
-        let transfer = try connection.row(
+        let transferSub: String? = try connection.value(
             """
             SELECT s.transfer_sub FROM account_transfers t
-            JOIN app_transfers x ON x.id = t.transfer_id AND x.group_id = ?3
+            JOIN app_transfers x ON x.id = t.transfer_id AND x.group_id = \(group)
             JOIN accounts a ON a.id = t.new_account
             JOIN transfer_subs s ON s.account_id = t.old_account AND s.target_team = a.team_id
-            WHERE t.new_account = ?1 AND t.ends_at > ?2 ORDER BY t.transfer_id DESC LIMIT 1
-            """, [.integer(number), .integer(now), .integer(group)])
+            WHERE t.new_account = \(number) AND t.ends_at > \(now) ORDER BY t.transfer_id DESC LIMIT 1
+            """)
         return TokenSubject(
             clientID: clientID, sub: account.sub, scopes: scopes,
             email: scopes.contains("email") ? try email(connection, account) : nil, nonce: nonce, realUserStatus: status,
-            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: try transfer?.text(0))
+            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub)
     }
 
     /// The relay address; the inbox itself only where the account shares it and it is verified: the one that was shared, and none
@@ -322,16 +318,15 @@ package struct ProviderRepository: Sendable {
         case .none: return nil
         case .privateRelay:
             let row = try connection.row(
-                "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1 AND is_current = 1",
-                [.integer(account.number)])
-            return try row.map { .relay(AddrSpec(localPart: try $0.text(0), domain: try $0.text(1))) }
+                "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account.number) AND is_current = 1")
+            return try row.map { .relay(try AddrSpec(row: $0)) }
         case .real:
             let row = try connection.row(
                 """
                 SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = a.inbox_id
-                WHERE a.id = ?1 AND i.verified_at IS NOT NULL
-                """, [.integer(account.number)])
-            return try row.map { .shared(try sealer.inbox($0, 1, user: $0.integer(0))) }
+                WHERE a.id = \(account.number) AND i.verified_at IS NOT NULL
+                """)
+            return try row.map { .shared(try sealer.inbox($0, user: $0["user_id"])) }
         }
     }
 
@@ -359,8 +354,10 @@ extension DatabaseConnection {
     func endTokens(account: Int64, group: AppGroup) throws {
         for table in ["authorization_codes", "refresh_tokens"] {
             try run(
-                "DELETE FROM \(table) WHERE grant_id IN (SELECT id FROM grants WHERE account_id = ?1 AND group_id = ?2)",
-                [.integer(account), .integer(group.number)])
+                """
+                DELETE FROM \(raw: table) WHERE grant_id IN (SELECT id FROM grants
+                    WHERE account_id = \(account) AND group_id = \(group.number))
+                """)
         }
     }
 }

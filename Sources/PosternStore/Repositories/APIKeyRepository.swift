@@ -61,8 +61,10 @@ package struct APIKeyRepository: Sendable {
                 connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note, change)
             let end = min(old.expiresAt ?? .max, change.now.addingReportingOverflow(max(0, overlap)).partialValue)
             try connection.run(
-                "UPDATE api_keys SET expires_at = ?2, rotated_to = ?3, revision = ?4 WHERE handle = ?1",
-                [.text(id), .integer(end), .text(text.id), .integer(try nextRevision(connection))])
+                """
+                UPDATE api_keys SET expires_at = \(end), rotated_to = \(text.id), revision = \(try nextRevision(connection))
+                WHERE handle = \(id)
+                """)
             try connection.audit(change, "key.rotate", "key:\(id)", "to key:\(text.id)")
             return (try key(connection, text.id), text, try key(connection, id))
         }
@@ -74,8 +76,7 @@ package struct APIKeyRepository: Sendable {
             let key = try key(connection, id)
             guard key.revokedAt == nil else { return key }
             try connection.run(
-                "UPDATE api_keys SET revoked_at = ?2, revision = ?3 WHERE handle = ?1",
-                [.text(id), .integer(change.now), .integer(try nextRevision(connection))])
+                "UPDATE api_keys SET revoked_at = \(change.now), revision = \(try nextRevision(connection)) WHERE handle = \(id)")
             try connection.audit(change, "key.revoke", "key:\(id)")
             return try self.key(connection, id)
         }
@@ -84,9 +85,9 @@ package struct APIKeyRepository: Sendable {
     /// All keys, oldest first; of one team where it is named.
     package func keys(team: String? = nil) throws -> [APIKey] {
         try database.read { connection in
-            guard let team else { return try connection.rows(Self.select + " ORDER BY k.id", []).map(APIKey.init(row:)) }
+            guard let team else { return try connection.rows("\(Self.select) ORDER BY k.id").map(APIKey.init(row:)) }
             let number = try connection.team(team).number
-            return try connection.rows(Self.select + " WHERE k.team_id = ?1 ORDER BY k.id", [.integer(number)]).map(
+            return try connection.rows("\(Self.select) WHERE k.team_id = \(number) ORDER BY k.id").map(
                 APIKey.init(row:))
         }
     }
@@ -100,11 +101,8 @@ package struct APIKeyRepository: Sendable {
     /// Every key that is not revoked, and the revision that they belong to.
     package func credentials() throws -> (revision: Revision, credentials: [Credential]) {
         try database.read { connection in
-            let rows = try connection.rows(Self.selectWithHash + " WHERE k.revoked_at IS NULL", [])
-            return (
-                try revision(connection),
-                try rows.map { Credential(key: try APIKey(row: $0), hash: try $0.blob(11)) }
-            )
+            let rows = try connection.rows("\(Self.select) WHERE k.revoked_at IS NULL")
+            return try (revision(connection), rows.map { Credential(key: try APIKey(row: $0), hash: try $0["secret_hash"]) })
         }
     }
 
@@ -114,46 +112,42 @@ package struct APIKeyRepository: Sendable {
         try database.write(.relaxed) { connection in
             for id in ids {
                 try connection.run(
-                    "UPDATE api_keys SET last_used_day = ?2 WHERE handle = ?1 AND (last_used_day IS NULL OR last_used_day < ?2)",
-                    [.text(id), .integer(day)])
+                    """
+                    UPDATE api_keys SET last_used_day = \(day)
+                    WHERE handle = \(id) AND (last_used_day IS NULL OR last_used_day < \(day))
+                    """)
             }
         }
     }
 
-    private static let columns =
+    private static let select: SQL = """
+        SELECT k.handle, t.handle AS team, k.team_id, k.scopes, k.note, k.created_at, k.expires_at, k.revoked_at, k.last_used_day,
+            k.rotated_to, k.secret_hash
+        FROM api_keys k LEFT JOIN teams t ON t.id = k.team_id
         """
-        SELECT k.handle, t.handle, t.id, k.scopes, k.note, k.created_at, k.expires_at, k.revoked_at, k.last_used_day, k.rotated_to,
-            k.id
-        """
-    private static let select = columns + " FROM api_keys k LEFT JOIN teams t ON t.id = k.team_id"
-    private static let selectWithHash = columns + ", k.secret_hash FROM api_keys k LEFT JOIN teams t ON t.id = k.team_id"
 
     private func insert(
         _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>, expiresAt: Int64?,
-        note: String,
-        _ change: Change
+        note: String, _ change: Change
     ) throws {
         try connection.run(
             """
             INSERT INTO api_keys (handle, team_id, scopes, note, secret_hash, created_at, expires_at, revision)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-            """,
-            [
-                .text(text.id), .optional(team), .text(Self.text(scopes)), .text(note), .blob(text.hash), .integer(change.now),
-                .optional(expiresAt), .integer(try nextRevision(connection)),
-            ])
+            VALUES (\(text.id), \(team), \(Self.text(scopes)), \(note), \(text.hash), \(change.now), \(expiresAt),
+                \(try nextRevision(connection)))
+            """)
     }
 
     private func key(_ connection: any DatabaseConnection, _ id: String) throws -> APIKey {
-        guard let row = try connection.row(Self.select + " WHERE k.handle = ?1", [.text(id)]) else {
+        guard let row = try connection.row("\(Self.select) WHERE k.handle = \(id)") else {
             throw StoreRefusal(.notFound, "there is no such key: see postern key list")
         }
         return try APIKey(row: row)
     }
 
     private func revision(_ connection: any DatabaseConnection) throws -> Revision {
-        let row = try connection.row("SELECT COALESCE(MAX(revision), 0), COUNT(*) FROM api_keys", [])
-        return Revision(highest: try row?.integer(0) ?? 0, count: try row?.integer(1) ?? 0)
+        let row = try connection.row("SELECT COALESCE(MAX(revision), 0) AS highest, COUNT(*) AS keys FROM api_keys")
+        return try Revision(highest: row?["highest"] ?? 0, count: row?["keys"] ?? 0)
     }
 
     private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection).highest + 1 }
@@ -164,11 +158,12 @@ package struct APIKeyRepository: Sendable {
 extension APIKey {
     /// From the columns of `APIKeyRepository.select`.
     fileprivate init(row: SQLRow) throws {
-        let team = row.isNull(1) ? nil : TeamName(id: try row.text(1), number: try row.integer(2))
-        self.init(
-            id: try row.text(0), team: team,
-            scopes: Set(try row.text(3).split(separator: " ").map { Scope(rawValue: String($0)) }), note: try row.text(4),
-            createdAt: try row.integer(5), expiresAt: try row.optionalInteger(6), revokedAt: try row.optionalInteger(7),
-            lastUsedDay: try row.optionalInteger(8), rotatedTo: try row.optionalText(9))
+        let scopes: String = try row["scopes"]
+        let team: String? = try row["team"]
+        try self.init(
+            id: row["handle"], team: team.map { TeamName(id: $0, number: try row["team_id"]) },
+            scopes: Set(scopes.split(separator: " ").map { Scope(rawValue: String($0)) }), note: row["note"],
+            createdAt: row["created_at"], expiresAt: row["expires_at"], revokedAt: row["revoked_at"],
+            lastUsedDay: row["last_used_day"], rotatedTo: row["rotated_to"])
     }
 }

@@ -35,26 +35,26 @@ package struct AccountListRepository: Sendable {
             let user = try user.map { try connection.userNumber($0) }
             let rows = try connection.rows(
                 """
-                SELECT a.id, t.handle, u.handle, a.sub, c.local_part, c.domain, c.forwarding_on, a.created_at
+                SELECT a.id, t.handle AS team, u.handle AS user_handle, a.sub, c.local_part, c.domain,
+                    COALESCE(c.forwarding_on, 0) AS forwarding_on, a.created_at
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL LEFT JOIN users u ON u.id = a.user_id
                 LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
-                WHERE a.id > ?1 AND (?2 = 0 OR a.team_id = ?2) AND (?3 = 0 OR a.user_id = ?3) ORDER BY a.id LIMIT ?4
-                """, [.integer(after), .integer(team ?? 0), .integer(user ?? 0), .integer(Int64(limit))])
+                WHERE a.id > \(after) AND (\(team ?? 0) = 0 OR a.team_id = \(team ?? 0))
+                    AND (\(user ?? 0) = 0 OR a.user_id = \(user ?? 0)) ORDER BY a.id LIMIT \(limit)
+                """)
             return try rows.map { row in
-                let number = try row.integer(0)
+                let number: Int64 = try row["id"]
                 let grants = try connection.rows(
                     """
                     SELECT p.primary_client_id, g.state FROM grants g JOIN app_groups p ON p.id = g.group_id
-                    JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = ?1 ORDER BY g.id
-                    """, [.integer(number)]
-                ).map {
-                    AccountSummary.GrantSummary(
-                        app: try $0.optionalText(0), state: Grant.State(rawValue: try $0.text(1)) ?? .revoked)
-                }
-                return AccountSummary(
-                    number: number, teamID: try row.text(1), userID: try row.optionalText(2), sub: try row.text(3),
-                    address: row.isNull(4) ? nil : AddrSpec(localPart: try row.text(4), domain: try row.text(5)),
-                    isForwardingOn: try row.optionalInteger(6) == 1, grants: grants, createdAt: try row.integer(7))
+                    JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(number) ORDER BY g.id
+                    """
+                ).map { try AccountSummary.GrantSummary(app: $0["primary_client_id"], state: $0["state"]) }
+                let local: String? = try row["local_part"]
+                return try AccountSummary(
+                    number: number, teamID: row["team"], userID: row["user_handle"], sub: row["sub"],
+                    address: local == nil ? nil : AddrSpec(row: row), isForwardingOn: row["forwarding_on"], grants: grants,
+                    createdAt: row["created_at"])
             }
         }
     }

@@ -12,8 +12,8 @@ package struct AccountRepository: Sendable {
     /// - Parameter team: whose it must be; nil for any.
     package func account(sub: String, team: String? = nil) throws -> Account {
         try database.read { connection in
-            let row = try connection.row(Self.select + " WHERE a.sub = ?1", [.text(sub)])
-            guard let account = try row.map({ try Account(row: $0, first: 0) }), team == nil || account.teamID == team else {
+            let row = try connection.row("\(Self.select) WHERE a.sub = \(sub)")
+            guard let account = try row.map(Account.init(row:)), team == nil || account.teamID == team else {
                 throw StoreRefusal(.notFound, "unknown account: see postern account list")
             }
             return account
@@ -28,23 +28,14 @@ package struct AccountRepository: Sendable {
         team: String? = nil, user: String? = nil, after: Int64 = 0, limit: Int = Int(Int32.max)
     ) throws -> [Account] {
         try database.read { connection in
-            var conditions = ["a.id > ?1"]
-            var arguments: [SQLValue] = [.integer(after), .integer(Int64(limit))]
-            if let team {
-                arguments.append(.integer(try connection.team(team).number))
-                conditions.append("a.team_id = ?\(arguments.count)")
-            }
-            if let user {
-                arguments.append(.integer(try connection.userNumber(user)))
-                conditions.append("a.user_id = ?\(arguments.count)")
-            }
+            let conditions = try connection.accountConditions(team: team, user: user)
             return try connection.rows(
-                Self.select + " WHERE " + conditions.joined(separator: " AND ") + " ORDER BY a.id LIMIT ?2", arguments
-            ).map { try Account(row: $0, first: 0) }
+                "\(Self.select) WHERE a.id > \(after) AND \(SQL.all(conditions)) ORDER BY a.id LIMIT \(limit)"
+            ).map(Account.init(row:))
         }
     }
 
-    static let select = """
+    static let select: SQL = """
         SELECT \(Account.columns) FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             LEFT JOIN users u ON u.id = a.user_id
         """
@@ -68,14 +59,13 @@ package struct AccountRepository: Sendable {
     func deleteAll(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, now: Int64) throws {
         var rows = RemovalRepository.rows
         let found = try connection.rows(
-            """
-            SELECT a.id, CASE WHEN t.removed_at IS NULL THEN 1 ELSE 0 END FROM accounts a JOIN teams t ON t.id = a.team_id
-            WHERE a.user_id = ?1 ORDER BY a.id
-            """, [.integer(user)])
+            "SELECT a.id, t.removed_at FROM accounts a JOIN teams t ON t.id = a.team_id WHERE a.user_id = \(user) ORDER BY a.id")
         for row in found {
+            let account: Int64 = try row["id"]
+            let teamRemovedAt: Int64? = try row["removed_at"]
             // That a team was removed is nothing the user did: it is not held against the inbox.
-            if try row.bool(1) { try recordTombstone(connection, account: row.integer(0), now: now) }
-            try remove(connection, tracker, account: row.integer(0), rows: &rows, now: now)
+            if teamRemovedAt == nil { try recordTombstone(connection, account: account, now: now) }
+            try remove(connection, tracker, account: account, rows: &rows, now: now)
         }
     }
 
@@ -88,67 +78,61 @@ package struct AccountRepository: Sendable {
         if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
         try retireNames(connection, account: account)
         for table in ["relay_addresses", "external_identities", "transfer_subs"] {
-            try connection.run("DELETE FROM \(table) WHERE account_id = ?1", [.integer(account)])
+            try connection.run("DELETE FROM \(raw: table) WHERE account_id = \(account)")
         }
-        try connection.run("DELETE FROM account_transfers WHERE old_account = ?1 OR new_account = ?1", [.integer(account)])
-        try connection.run(
-            "UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE account_id = ?1", [.integer(account)])
+        try connection.run("DELETE FROM account_transfers WHERE old_account = \(account) OR new_account = \(account)")
+        try connection.run("UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE account_id = \(account)")
         let name = "removed account \(account)"
-        let team = try connection.row(
-            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (?1, '', ?2, ?2) RETURNING id",
-            [.text(name), .integer(now)])
-        guard let team else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
+        let team = try connection.inserted(
+            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id")
         try connection.run(
-            "UPDATE accounts SET team_id = ?2, user_id = NULL, inbox_id = NULL, sub = ?3 WHERE id = ?1",
-            [.integer(account), .integer(team.integer(0)), .text(name)])
+            "UPDATE accounts SET team_id = \(team), user_id = NULL, inbox_id = NULL, sub = \(name) WHERE id = \(account)")
     }
 
     /// Retires the names and removes the row with all that hangs on it.
     func end(_ connection: any DatabaseConnection, account: Int64) throws {
         try retireNames(connection, account: account)
-        try connection.run("DELETE FROM accounts WHERE id = ?1", [.integer(account)])
+        try connection.run("DELETE FROM accounts WHERE id = \(account)")
     }
 
     private func retireNames(_ connection: any DatabaseConnection, account: Int64) throws {
-        let names = try connection.rows(
+        let names: [String] = try connection.values(
             """
-            SELECT sub FROM accounts WHERE id = ?1
-            UNION ALL SELECT local_part || '@' || domain FROM relay_addresses WHERE account_id = ?1
-            """, [.integer(account)])
+            SELECT sub FROM accounts WHERE id = \(account)
+            UNION ALL SELECT local_part || '@' || domain FROM relay_addresses WHERE account_id = \(account)
+            """)
         for name in names {
-            try connection.run(
-                "INSERT INTO retired_names (mark) VALUES (?1) ON CONFLICT (mark) DO NOTHING",
-                [.blob(marks.retired(try name.text(0)))])
+            try connection.run("INSERT INTO retired_names (mark) VALUES (\(marks.retired(name))) ON CONFLICT (mark) DO NOTHING")
         }
         // Events that are still under way keep their address until they have arrived.
-        try connection.run(
-            "UPDATE outbox SET email = NULL WHERE account_id = ?1 AND state <> 'pending'", [.integer(account)])
+        try connection.run("UPDATE outbox SET email = NULL WHERE account_id = \(account) AND state <> 'pending'")
     }
 
     /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.
     func recordTombstone(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws {
-        var tombstones = try connection.rows(
+        var tombstones: [[UInt8]] = try connection.values(
             """
             SELECT DISTINCT i.tombstone_index FROM accounts a JOIN inboxes i ON i.user_id = a.user_id
-            WHERE a.id = ?1 AND i.verified_at IS NOT NULL AND i.reply_only = 0
+            WHERE a.id = \(account) AND i.verified_at IS NOT NULL AND i.reply_only = 0
                 AND i.tombstone_index IS NOT NULL
-            """, [.integer(account)]
-        ).map { try $0.blob(0) }
+            """)
         tombstones += try connection.rows(
-            "SELECT issuer, subject FROM external_identities WHERE account_id = ?1", [.integer(account)]
-        ).map { marks.identity(issuer: try $0.text(0), subject: try $0.text(1)) }
+            "SELECT issuer, subject FROM external_identities WHERE account_id = \(account)"
+        ).map { try marks.identity(issuer: $0["issuer"], subject: $0["subject"]) }
         // A check that was begun and not passed within an hour failed.
         let failures = try connection.rows(
             """
-            SELECT day, COUNT(*) FROM (
-                SELECT COALESCE(k.failed_at, k.initiated_at + 3600) / 86400 AS day FROM grants g JOIN checks k ON k.grant_id = g.id
-                WHERE g.account_id = ?1 AND k.passed_at IS NULL AND COALESCE(k.failed_at, k.initiated_at + 3600) <= ?2
-            ) failed WHERE day > ?3 GROUP BY day
-            """, [.integer(account), .integer(now), .integer(Day.number(now) - Tombstone.days)])
+            SELECT day, COUNT(*) AS failures FROM (
+                SELECT COALESCE(k.failed_at, k.initiated_at + 3600) / 86400 AS day FROM grants g
+                JOIN checks k ON k.grant_id = g.id
+                WHERE g.account_id = \(account) AND k.passed_at IS NULL
+                    AND COALESCE(k.failed_at, k.initiated_at + 3600) <= \(now)
+            ) failed WHERE day > \(Day.number(now) - Tombstone.days) GROUP BY day
+            """)
         for mark in tombstones {
             try connection.recordTombstone(mark, day: Day.number(now), deletions: 1, failures: 0)
             for row in failures {
-                try connection.recordTombstone(mark, day: try row.integer(0), deletions: 0, failures: try row.integer(1))
+                try connection.recordTombstone(mark, day: row["day"], deletions: 0, failures: row["failures"])
             }
         }
     }
@@ -159,8 +143,7 @@ package struct AccountRepository: Sendable {
         try events.write(at: change.now) { connection, tracker in
             let account = try connection.account(number)
             let user = try connection.userNumber(id)
-            let external = try connection.row(
-                "SELECT issuer FROM external_identities WHERE account_id = ?1", [.integer(number)])
+            let external = try connection.row("SELECT issuer FROM external_identities WHERE account_id = \(number)")
             guard external != nil else {
                 throw StoreRefusal(.unmet, "account \(number) does not belong to an external issuer: its user cannot change")
             }
@@ -169,13 +152,15 @@ package struct AccountRepository: Sendable {
                 throw StoreRefusal(.exists, "account \(number) is already linked with another user")
             }
             let taken = try connection.row(
-                "SELECT b.id FROM accounts a JOIN accounts b ON b.team_id = a.team_id WHERE a.id = ?1 AND b.user_id = ?2",
-                [.integer(number), .integer(user)])
+                """
+                SELECT b.id FROM accounts a JOIN accounts b ON b.team_id = a.team_id
+                WHERE a.id = \(number) AND b.user_id = \(user)
+                """)
             guard taken == nil else {
                 throw StoreRefusal(.exists, "user \(id) already has an account with team \(account.teamID)")
             }
             try tracker.snapshot(.account(number))
-            try connection.run("UPDATE accounts SET user_id = ?2 WHERE id = ?1", [.integer(number), .integer(user)])
+            try connection.run("UPDATE accounts SET user_id = \(user) WHERE id = \(number)")
             try connection.audit(change, "account.link", "account:\(number)", "team:\(account.teamID) user:\(id)")
         }
     }
@@ -183,33 +168,37 @@ package struct AccountRepository: Sendable {
 
 extension Account {
     /// Columns of accounts `a` with teams `t` and users `u`.
-    static let columns =
+    static let columns: SQL = """
+        a.id AS account_id, t.handle AS team, u.handle AS user_handle, a.sub, a.shares_name, a.email_kind,
+            (SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id) AS inbox_number, a.created_at AS account_created_at
         """
-        a.id, t.handle, u.handle, a.sub, a.shares_name, a.email_kind, (SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id), a.created_at
-        """
-    static let columnCount = 8
 
-    /// From `columns`, beginning at `first`.
-    init(row: SQLRow, first: Int) throws {
-        self.init(
-            number: try row.integer(first), teamID: try row.text(first + 1), userID: try row.optionalText(first + 2),
-            sub: try row.text(first + 3), sharesName: try row.bool(first + 4),
-            emailKind: EmailKind(rawValue: try row.text(first + 5)) ?? .none, inboxNumber: try row.optionalInteger(first + 6),
-            createdAt: try row.integer(first + 7))
+    /// From `columns`.
+    init(row: SQLRow) throws {
+        try self.init(
+            number: row["account_id"], teamID: row["team"], userID: row["user_handle"], sub: row["sub"],
+            sharesName: row["shares_name"], emailKind: row["email_kind"], inboxNumber: row["inbox_number"],
+            createdAt: row["account_created_at"])
     }
 }
 
 extension DatabaseConnection {
     /// The account, or `StoreRefusal` (`notFound`).
     func account(_ number: Int64) throws -> Account {
-        guard let row = try row(AccountRepository.select + " WHERE a.id = ?1", [.integer(number)]) else {
+        guard let row = try row("\(AccountRepository.select) WHERE a.id = \(number)") else {
             throw StoreRefusal(.notFound, "there is no account \(number): see postern account list")
         }
-        return try Account(row: row, first: 0)
+        return try Account(row: row)
+    }
+
+    /// Which accounts `a` are of a team and a user, by their identifiers; nil stands for all.
+    func accountConditions(team: String?, user: String?) throws -> [SQL] {
+        try [team.map { "a.team_id = \(try self.team($0).number)" }, user.map { "a.user_id = \(try userNumber($0))" }]
+            .compactMap { $0 }
     }
 
     /// Whether the name behind the mark ended once.
     func isRetired(_ mark: [UInt8]) throws -> Bool {
-        try row("SELECT mark FROM retired_names WHERE mark = ?1", [.blob(mark)]) != nil
+        try row("SELECT mark FROM retired_names WHERE mark = \(mark)") != nil
     }
 }

@@ -50,23 +50,20 @@ package struct AddressRepository: Sendable {
             try tracker.snapshot(.account(account))
             try authorize(connection, account: account, team: team, app: clientID, change)
             if let sharesName {
-                try connection.run(
-                    "UPDATE accounts SET shares_name = ?2 WHERE id = ?1", [.integer(account), .bool(sharesName)])
+                try connection.run("UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account)")
             }
             let (address, isNew) = try current(connection, account: account, team: teamID, user: userID, change)
             let verified = try connection.row(
-                "SELECT id FROM inboxes WHERE user_id = ?1 AND verified_at IS NOT NULL AND reply_only = 0 LIMIT 1",
-                [.integer(user)])
+                "SELECT id FROM inboxes WHERE user_id = \(user) AND verified_at IS NOT NULL AND reply_only = 0 LIMIT 1")
             return IssuedAddress(address: address, isNew: isNew, hasVerifiedInbox: verified != nil)
         }
     }
 
     /// The account of a user with a team, made now where there is none.
     func account(_ connection: any DatabaseConnection, team: Team, user: Int64, _ change: Change) throws -> Int64 {
-        let found = try connection.row(
-            "SELECT id FROM accounts WHERE team_id = ?1 AND user_id = ?2", [.integer(team.number), .integer(user)])
-        if let found { return try found.integer(0) }
-        return try insertAccount(connection, team: team, user: user, change)
+        let found = try connection.value(
+            "SELECT id FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)", Int64.self)
+        return try found ?? insertAccount(connection, team: team, user: user, change)
     }
 
     /// An account that no user is known of.
@@ -80,11 +77,11 @@ package struct AddressRepository: Sendable {
         for _ in 0..<Self.attempts {
             let sub = Base32.characters(fromRandom: try random(Self.subLength))
             guard try !connection.isRetired(marks.retired(sub)) else { continue }
-            let row = try connection.row(
-                "INSERT INTO accounts (team_id, user_id, sub, created_at) VALUES (?1, ?2, ?3, ?4) RETURNING id",
-                [.integer(team.number), .optional(user), .text(sub), .integer(change.now)])
-            guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
-            return try row.integer(0)
+            return try connection.inserted(
+                """
+                INSERT INTO accounts (team_id, user_id, sub, created_at)
+                VALUES (\(team.number), \(user), \(sub), \(change.now)) RETURNING id
+                """)
         }
         throw PermanentStoreError(.unexpectedData, "no free sub after \(Self.attempts) random ones")
     }
@@ -96,8 +93,7 @@ package struct AddressRepository: Sendable {
         if let clientID {
             group = try connection.appGroup(team: team, clientID: clientID)
         } else {
-            let live = try connection.row(
-                "SELECT 1 WHERE \(GrantRepository.isLive("?1"))", [.integer(account)])
+            let live = try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))")
             guard live == nil else { return }
             group = try connection.usualGroup(team: team, change)
         }
@@ -109,9 +105,9 @@ package struct AddressRepository: Sendable {
         _ connection: any DatabaseConnection, account: Int64, team: String, user: String, _ change: Change
     ) throws -> (address: RelayAddress, isNew: Bool) {
         let current = try connection.row(
-            "SELECT local_part, domain FROM relay_addresses WHERE account_id = ?1 AND is_current = 1", [.integer(account)])
+            "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account) AND is_current = 1")
         if let current {
-            return (try address(connection, AddrSpec(localPart: current.text(0), domain: current.text(1))), false)
+            return (try address(connection, AddrSpec(row: current)), false)
         }
         guard let domain = relayDomains.first else {
             throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
@@ -148,17 +144,12 @@ package struct AddressRepository: Sendable {
                 (entry, local: Base32.characters(fromRandom: try random(addressLength)))
             }
             let retired = try connection.retired(tried.map { marks.retired("\($0.local)@\(domain)") })
-            let rows: [[SQLValue]] = tried.filter { !retired.contains(marks.retired("\($0.local)@\(domain)")) }.map {
-                entry, local in
-                [
-                    .integer(entry.account), .integer(1), .text(local), .text(domain.text), .integer(entry.since),
-                    .bool(entry.isForwardingOn),
-                ]
-            }
+            let free = tried.filter { !retired.contains(marks.retired("\($0.local)@\(domain)")) }
             let added = try connection.insert(
-                rows, into: "relay_addresses", "account_id, ordinal, local_part, domain, created_at, forwarding_on",
+                free.map { [$0.account, 1, $1, domain.text, $0.since, $0.isForwardingOn] },
+                into: "relay_addresses (account_id, ordinal, local_part, domain, created_at, forwarding_on)",
                 "ON CONFLICT (local_part, domain) DO NOTHING RETURNING account_id, local_part")
-            for row in added { issued[try row.integer(0)] = AddrSpec(localPart: try row.text(1), domain: domain.text) }
+            for row in added { issued[try row["account_id"]] = AddrSpec(localPart: try row["local_part"], domain: domain.text) }
         }
         guard issued.count == accounts.count else {
             throw PermanentStoreError(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
@@ -172,29 +163,18 @@ package struct AddressRepository: Sendable {
     /// Relay addresses by team and user identifier, the oldest first within each; nil stands for all.
     package func addresses(team: String? = nil, user: String? = nil) throws -> [RelayAddress] {
         try database.read { connection in
-            var conditions: [String] = []
-            var arguments: [SQLValue] = []
-            if let team {
-                arguments.append(.integer(try connection.team(team).number))
-                conditions.append("a.team_id = ?\(arguments.count)")
-            }
-            if let user {
-                arguments.append(.integer(try connection.userNumber(user)))
-                conditions.append("a.user_id = ?\(arguments.count)")
-            }
-            let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
+            let condition = SQL.all(try connection.accountConditions(team: team, user: user))
             return try connection.rows(
-                Self.select + condition + " ORDER BY t.handle, u.handle, r.account_id, r.ordinal", arguments
-            )
-            .map(Self.address(row:))
+                "\(Self.select) WHERE \(condition) ORDER BY t.handle, u.handle, r.account_id, r.ordinal"
+            ).map(RelayAddress.init(row:))
         }
     }
 
     /// The account's current address; nil where it has none.
     package func current(account number: Int64) throws -> RelayAddress? {
         try database.read { connection in
-            try connection.row(Self.select + " WHERE r.account_id = ?1 AND r.is_current = 1", [.integer(number)])
-                .map(Self.address(row:))
+            try connection.row("\(Self.select) WHERE r.account_id = \(number) AND r.is_current = 1")
+                .map(RelayAddress.init(row:))
         }
     }
 
@@ -209,8 +189,10 @@ package struct AddressRepository: Sendable {
             guard found.isForwardingOn != isOn else { return false }
             try tracker.snapshot(.account(found.account.number))
             try connection.run(
-                "UPDATE relay_addresses SET forwarding_on = ?3 WHERE local_part = ?1 AND domain = ?2",
-                [.text(found.address.localPart), .text(found.address.domain), .bool(isOn)])
+                """
+                UPDATE relay_addresses SET forwarding_on = \(isOn)
+                WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
+                """)
             try connection.count(
                 DailyCounter(
                     accountNumber: found.account.number, day: Day.number(change.now), kind: .forwardingToggled, count: 1))
@@ -227,24 +209,24 @@ package struct AddressRepository: Sendable {
             guard found.retiredAt == nil else { return }
             try tracker.snapshot(.account(found.account.number))
             try connection.run(
-                "UPDATE relay_addresses SET is_current = 0, retired_at = ?3 WHERE local_part = ?1 AND domain = ?2",
-                [.text(found.address.localPart), .text(found.address.domain), .integer(change.now)])
+                """
+                UPDATE relay_addresses SET is_current = 0, retired_at = \(change.now)
+                WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
+                """)
             try connection.audit(change, "address.retire", "account:\(found.account.number)", found.address.wireForm)
         }
     }
 
-    private static let select = """
-        SELECT r.local_part, r.domain, r.is_current, r.forwarding_on, r.retired_at, r.created_at,
-            \(Account.columns),
-            CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END
+    private static let select: SQL = """
+        SELECT r.local_part, r.domain, r.is_current, r.forwarding_on, r.retired_at, r.created_at, \(Account.columns),
+            CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END AS has_live_grant
         FROM relay_addresses r JOIN accounts a ON a.id = r.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             LEFT JOIN users u ON u.id = a.user_id
         """
 
     func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws -> RelayAddress {
         let address = address.folded
-        let row = try connection.row(
-            Self.select + " WHERE r.local_part = ?1 AND r.domain = ?2", [.text(address.localPart), .text(address.domain)])
+        let row = try connection.row("\(Self.select) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)")
         guard let row else {
             // What is at another domain may be an inbox that was typed by mistake: it is not repeated.
             let isOurs = relayDomains.contains { $0.text == address.domain }
@@ -254,17 +236,23 @@ package struct AddressRepository: Sendable {
                     ? "there is no relay address \(address.wireForm): see postern address list"
                     : "this address is not at a relay domain: see postern address list")
         }
-        return try Self.address(row: row)
+        return try RelayAddress(row: row)
     }
+}
 
-    private static func address(row: SQLRow) throws -> RelayAddress {
-        let account = try Account(row: row, first: 6)
-        return RelayAddress(
-            address: AddrSpec(localPart: try row.text(0), domain: try row.text(1)), account: account, isCurrent: try row.bool(2),
-            isForwardingOn: try row.bool(3), retiredAt: try row.optionalInteger(4),
-            hasLiveGrant: try row.bool(6 + Account.columnCount),
-            createdAt: try row.integer(5))
+extension RelayAddress {
+    /// From the columns of `AddressRepository.select`.
+    fileprivate init(row: SQLRow) throws {
+        try self.init(
+            address: AddrSpec(row: row), account: Account(row: row), isCurrent: row["is_current"],
+            isForwardingOn: row["forwarding_on"], retiredAt: row["retired_at"], hasLiveGrant: row["has_live_grant"],
+            createdAt: row["created_at"])
     }
+}
+
+extension AddrSpec {
+    /// From the columns `local_part` and `domain`.
+    init(row: SQLRow) throws { try self.init(localPart: row["local_part"], domain: row["domain"]) }
 }
 
 extension DatabaseConnection {
@@ -273,8 +261,9 @@ extension DatabaseConnection {
         try run(
             """
             INSERT INTO relay_addresses (account_id, ordinal, local_part, domain, created_at)
-            VALUES (?1, (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM relay_addresses WHERE account_id = ?1), ?2, ?3, ?4)
+            VALUES (\(account), (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM relay_addresses
+                WHERE account_id = \(account)), \(address.localPart), \(address.domain), \(now))
             ON CONFLICT (local_part, domain) DO NOTHING
-            """, [.integer(account), .text(address.localPart), .text(address.domain), .integer(now)]) == 1
+            """) == 1
     }
 }

@@ -52,13 +52,14 @@ package struct AppRateRepository: Sendable {
             let slices = try connection.run(
                 """
                 DELETE FROM app_signups WHERE (app_id, slice) IN
-                    (SELECT app_id, slice FROM app_signups WHERE slice <= ?1 LIMIT ?2)
-                """, [.integer(AppRates.bounds(now).week), .integer(Int64(limit))])
+                    (SELECT app_id, slice FROM app_signups WHERE slice <= \(AppRates.bounds(now).week) LIMIT \(limit))
+                """)
             let marks = try connection.run(
                 """
                 DELETE FROM verified_signups WHERE (velocity_index, team_id, user_id, day) IN
-                    (SELECT velocity_index, team_id, user_id, day FROM verified_signups WHERE at <= ?1 LIMIT ?2)
-                """, [.integer(now - 2 * 86_400), .integer(Int64(limit))])
+                    (SELECT velocity_index, team_id, user_id, day FROM verified_signups WHERE at <= \(now - 2 * 86_400)
+                        LIMIT \(limit))
+                """)
             return max(slices, marks)
         }
     }
@@ -70,13 +71,12 @@ extension DatabaseConnection {
         let (hour, week) = AppRates.bounds(now)
         let row = try row(
             """
-            SELECT CAST(COALESCE(SUM(CASE WHEN slice > ?2 THEN count ELSE 0 END), 0) AS BIGINT),
-                CAST(COALESCE(SUM(CASE WHEN slice > ?2 THEN 0 ELSE count END), 0) AS BIGINT),
-                MIN(CASE WHEN slice > ?2 THEN NULL ELSE slice END)
-            FROM app_signups WHERE app_id = ?1 AND slice > ?3
-            """, [.integer(app), .integer(hour), .integer(week)])
+            SELECT CAST(COALESCE(SUM(CASE WHEN slice > \(hour) THEN count ELSE 0 END), 0) AS BIGINT) AS last_hour,
+                CAST(COALESCE(SUM(CASE WHEN slice > \(hour) THEN 0 ELSE count END), 0) AS BIGINT) AS before,
+                MIN(CASE WHEN slice > \(hour) THEN NULL ELSE slice END) AS first
+            FROM app_signups WHERE app_id = \(app) AND slice > \(week)
+            """)
         guard let row else { return AppRates(signUps1h: 0, baseline: nil) }
-        return AppRates(
-            lastHour: try row.integer(0), before: try row.integer(1), first: try row.optionalInteger(2), now: now)
+        return try AppRates(lastHour: row["last_hour"], before: row["before"], first: row["first"], now: now)
     }
 }

@@ -54,36 +54,37 @@ package struct BounceRepository: Sendable {
             let isNew = try connection.run(
                 """
                 INSERT INTO once_marks (account_id, purpose, mark, expires_at)
-                SELECT id, 'bounce', ?2, ?3 FROM accounts WHERE id = ?1
+                SELECT id, 'bounce', \(failure.mark), \(failure.expiresAt) FROM accounts WHERE id = \(failure.account)
                 ON CONFLICT (account_id, purpose, mark) DO NOTHING
-                """, [.integer(failure.account), .blob(failure.mark), .integer(failure.expiresAt)])
+                """)
             guard isNew > 0 else { return .known }
             try connection.count(DailyCounter(accountNumber: failure.account, day: today, kind: .bouncedPermanently, count: 1))
             let row = try connection.row(
                 """
-                SELECT i.id, i.failures_from, i.suspended_at, u.handle, i.number
+                SELECT i.id, i.failures_from, i.suspended_at, u.handle AS user_handle, i.number
                 FROM accounts a
                 JOIN users u ON u.id = a.user_id
                 JOIN inboxes i ON i.id = a.target_inbox
-                WHERE a.id = ?1
-                """, [.integer(failure.account)])
+                WHERE a.id = \(failure.account)
+                """)
             // What was relayed before the inbox was confirmed, or went to another one, says nothing of it.
-            guard let row, failure.sentDay >= (try row.integer(1)) else { return .recorded }
-            let inbox = try row.integer(0)
+            guard let row, failure.sentDay >= (try row["failures_from"]) else { return .recorded }
+            let inbox: Int64 = try row["id"]
+            let suspendedAt: Int64? = try row["suspended_at"]
+            let (user, number): (String, Int64) = try (row["user_handle"], row["number"])
             try connection.run(
                 """
-                INSERT INTO inbox_failures (inbox_id, day, count) VALUES (?1, ?2, 1)
+                INSERT INTO inbox_failures (inbox_id, day, count) VALUES (\(inbox), \(today), 1)
                 ON CONFLICT (inbox_id, day) DO UPDATE SET count = inbox_failures.count + 1
-                """, [.integer(inbox), .integer(today)])
-            guard row.isNull(2) else { return .recorded }
+                """)
+            guard suspendedAt == nil else { return .recorded }
             let standing = try connection.standing(inbox: inbox, since: Self.first(today, days))
             guard isReached(standing) else { return .recorded }
             try connection.run(
-                "UPDATE inboxes SET suspended_at = ?2, suspended_failures = ?3 WHERE id = ?1",
-                [.integer(inbox), .integer(now), .integer(Int64(standing.failures))])
+                "UPDATE inboxes SET suspended_at = \(now), suspended_failures = \(standing.failures) WHERE id = \(inbox)")
             try connection.audit(
-                Change(actor: Self.actor, now: now), "inbox.suspend", "user:\(try row.text(3))",
-                "inbox \(try row.integer(4)), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days"
+                Change(actor: Self.actor, now: now), "inbox.suspend", "user:\(user)",
+                "inbox \(number), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days"
             )
             return .suspended
         }
@@ -101,26 +102,27 @@ package struct BounceRepository: Sendable {
 extension DatabaseConnection {
     /// Failures of an inbox, and messages to it, from a day on.
     fileprivate func standing(inbox: Int64, since day: Int64) throws -> InboxStanding {
-        let failures = try row(
-            "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM inbox_failures WHERE inbox_id = ?1 AND day >= ?2",
-            [.integer(inbox), .integer(day)])
+        let failures: Int? = try value(
+            "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM inbox_failures WHERE inbox_id = \(inbox) AND day >= \(day)")
         // Counted for accounts: those that lead to this inbox now. Nothing from before it was confirmed.
-        let forwarded = try row(
+        let forwarded: Int? = try value(
             """
             SELECT CAST(COALESCE(SUM(n.count), 0) AS BIGINT)
             FROM inboxes i
             JOIN accounts a ON a.user_id = i.user_id AND a.target_inbox = i.id
-            JOIN daily_counters n ON n.account_id = a.id AND n.day >= ?2 AND n.kind = 1
-            WHERE i.id = ?1 AND n.day >= i.failures_from
-            """, [.integer(inbox), .integer(day)])
-        return InboxStanding(failures: Int(try failures?.integer(0) ?? 0), forwarded: Int(try forwarded?.integer(0) ?? 0))
+            JOIN daily_counters n ON n.account_id = a.id AND n.day >= \(day) AND n.kind = 1
+            WHERE i.id = \(inbox) AND n.day >= i.failures_from
+            """)
+        return InboxStanding(failures: failures ?? 0, forwarded: forwarded ?? 0)
     }
 
     /// Begins an inbox again: it was confirmed, or mail goes to it from today on.
     func forgetFailures(inbox: Int64, _ change: Change) throws {
         try run(
-            "UPDATE inboxes SET failures_from = ?2, suspended_at = NULL, suspended_failures = NULL WHERE id = ?1",
-            [.integer(inbox), .integer(Day.number(change.now))])
-        try run("DELETE FROM inbox_failures WHERE inbox_id = ?1", [.integer(inbox)])
+            """
+            UPDATE inboxes SET failures_from = \(Day.number(change.now)), suspended_at = NULL, suspended_failures = NULL
+            WHERE id = \(inbox)
+            """)
+        try run("DELETE FROM inbox_failures WHERE inbox_id = \(inbox)")
     }
 }

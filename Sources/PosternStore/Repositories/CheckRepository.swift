@@ -64,16 +64,12 @@ package struct CheckRepository: Sendable {
             try connection.run(
                 """
                 INSERT INTO checks (decision_id, challenge, grant_id, initiated_at, passed_at, failed_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (decision_id, challenge) DO UPDATE
+                VALUES \(list: [id, challenge, decision.record.grantNumber, check.initiatedAt, check.passedAt, check.failedAt])
+                ON CONFLICT (decision_id, challenge) DO UPDATE
                     SET passed_at = excluded.passed_at, failed_at = excluded.failed_at
-                """,
-                [
-                    .text(id), .text(challenge), .optional(decision.record.grantNumber), .integer(check.initiatedAt),
-                    .optional(check.passedAt), .optional(check.failedAt),
-                ])
+                """)
             if outcome == .passed, let grant = decision.record.grantNumber {
-                try connection.run(
-                    "UPDATE grants SET signup_check = 'passed' WHERE id = ?1 AND signup_check = 'pending'", [.integer(grant)])
+                try connection.run("UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'")
             }
             return try connection.decision(id, team: team) ?? decision
         }
@@ -85,9 +81,9 @@ package struct CheckRepository: Sendable {
         try database.write(.durable) { connection in
             try connection.run(
                 """
-                UPDATE decisions SET label = ?3, labelled_at = ?4
-                WHERE decision_id = ?1 AND team_id = ?2 AND (label IS NULL OR label <> ?3)
-                """, [.text(id), .integer(team), .text(label.rawValue), .integer(now)])
+                UPDATE decisions SET label = \(label), labelled_at = \(now)
+                WHERE decision_id = \(id) AND team_id = \(team) AND (label IS NULL OR label <> \(label))
+                """)
             guard let decision = try connection.decision(id, team: team) else { throw OutcomeRefusal.notFound }
             return decision
         }
@@ -104,8 +100,8 @@ package struct CheckRepository: Sendable {
             try connection.run(
                 """
                 DELETE FROM checks WHERE (decision_id, challenge) IN
-                    (SELECT decision_id, challenge FROM checks WHERE initiated_at < ?1 LIMIT ?2)
-                """, [.integer(cutoff), .integer(Int64(limit))])
+                    (SELECT decision_id, challenge FROM checks WHERE initiated_at < \(cutoff) LIMIT \(limit))
+                """)
         }
     }
 }
@@ -113,6 +109,6 @@ package struct CheckRepository: Sendable {
 extension DatabaseConnection {
     /// Whether an app's own account was bound, within a transaction.
     func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws -> Bool {
-        try row("SELECT 1 FROM upgraded_accounts WHERE team_id = ?1 AND app_account = ?2", [.integer(team), .blob(mark)]) != nil
+        try row("SELECT 1 FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(mark)") != nil
     }
 }

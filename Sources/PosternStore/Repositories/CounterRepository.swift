@@ -16,14 +16,13 @@ package struct CounterRepository: Sendable {
         return try database.write(.relaxed) { connection in
             if pending > 0 { try connection.count(DailyCounter(accountNumber: account, day: day, kind: kind, count: pending)) }
             guard limit > 0 else { return nil }
-            let row = try connection.row(
+            return try connection.value(
                 """
-                INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, ?2, ?3, 1)
+                INSERT INTO daily_counters (account_id, day, kind, count) VALUES (\(account), \(day), \(kind), 1)
                 ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + 1
-                    WHERE daily_counters.count < ?4
+                    WHERE daily_counters.count < \(limit)
                 RETURNING count
-                """, [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(limit))])
-            return try row.map { Int(try $0.integer(0)) }
+                """)
         }
     }
 
@@ -33,11 +32,12 @@ package struct CounterRepository: Sendable {
         return try database.write(.relaxed) { connection in
             try connection.row(
                 """
-                INSERT INTO daily_counters (account_id, day, kind, count) VALUES (?1, ?2, ?3, ?4)
+                INSERT INTO daily_counters (account_id, day, kind, count)
+                VALUES (\(account), \(day), \(kind), \(count))
                 ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
-                    WHERE daily_counters.count + excluded.count <= ?5
+                    WHERE daily_counters.count + excluded.count <= \(limit)
                 RETURNING count
-                """, [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(count)), .integer(Int64(limit))])
+                """)
                 != nil
         }
     }
@@ -46,8 +46,10 @@ package struct CounterRepository: Sendable {
     package func release(_ count: Int = 1, account: Int64, kind: CounterKind, day: Int64) throws {
         try database.write(.relaxed) { connection in
             try connection.run(
-                "UPDATE daily_counters SET count = count - ?4 WHERE account_id = ?1 AND day = ?2 AND kind = ?3 AND count >= ?4",
-                [.integer(account), .integer(day), .integer(kind.rawValue), .integer(Int64(count))])
+                """
+                UPDATE daily_counters SET count = count - \(count)
+                WHERE account_id = \(account) AND day = \(day) AND kind = \(kind) AND count >= \(count)
+                """)
         }
     }
 
@@ -59,10 +61,8 @@ package struct CounterRepository: Sendable {
     /// The count unchanged; 0 where nothing was counted.
     package func count(account: Int64, kind: CounterKind, day: Int64) throws -> Int {
         try database.read { connection in
-            let row = try connection.row(
-                "SELECT count FROM daily_counters WHERE account_id = ?1 AND day = ?2 AND kind = ?3",
-                [.integer(account), .integer(day), .integer(kind.rawValue)])
-            return Int(try row?.integer(0) ?? 0)
+            try connection.value(
+                "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = \(day) AND kind = \(kind)") ?? 0
         }
     }
 
@@ -72,12 +72,13 @@ package struct CounterRepository: Sendable {
         try database.read { connection in
             try connection.rows(
                 """
-                SELECT t.handle, SUM(c.count), COUNT(DISTINCT c.account_id)
+                SELECT t.handle, SUM(c.count) AS messages, COUNT(DISTINCT c.account_id) AS accounts
                 FROM daily_counters c JOIN accounts a ON a.id = c.account_id
                     JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
-                WHERE c.kind = ?1 AND c.day >= ?2 AND a.email_kind <> 'real' GROUP BY t.handle ORDER BY t.handle
-                """, [.integer(CounterKind.inboxWritten.rawValue), .integer(day)]
-            ).map { (try $0.text(0), Int(try $0.integer(1)), Int(try $0.integer(2))) }
+                WHERE c.kind = \(CounterKind.inboxWritten) AND c.day >= \(day) AND a.email_kind <> 'real'
+                GROUP BY t.handle ORDER BY t.handle
+                """
+            ).map { try ($0["handle"], $0["messages"], $0["accounts"]) }
         }
     }
 
@@ -87,10 +88,11 @@ package struct CounterRepository: Sendable {
         try database.read { connection in
             try connection.rows(
                 """
-                SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) FROM team_mentions m JOIN teams t ON t.id = m.team_id AND t.removed_at IS NULL
-                WHERE m.day >= ?1 GROUP BY t.handle ORDER BY 2 DESC, t.handle LIMIT ?2
-                """, [.integer(day), .integer(Int64(limit))]
-            ).map { (try $0.text(0), Int(try $0.integer(1))) }
+                SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) AS messages FROM team_mentions m
+                JOIN teams t ON t.id = m.team_id AND t.removed_at IS NULL
+                WHERE m.day >= \(day) GROUP BY t.handle ORDER BY 2 DESC, t.handle LIMIT \(limit)
+                """
+            ).map { try ($0["handle"], $0["messages"]) }
         }
     }
 
@@ -98,13 +100,8 @@ package struct CounterRepository: Sendable {
     package func counters(account: Int64, since day: Int64) throws -> [DailyCounter] {
         try database.read { connection in
             try connection.rows(
-                "SELECT day, kind, count FROM daily_counters WHERE account_id = ?1 AND day >= ?2 ORDER BY day, kind",
-                [.integer(account), .integer(day)]
-            ).map {
-                DailyCounter(
-                    accountNumber: account, day: try $0.integer(0), kind: CounterKind(rawValue: try $0.integer(1)),
-                    count: Int(try $0.integer(2)))
-            }
+                "SELECT day, kind, count FROM daily_counters WHERE account_id = \(account) AND day >= \(day) ORDER BY day, kind"
+            ).map { try DailyCounter(accountNumber: account, day: $0["day"], kind: $0["kind"], count: $0["count"]) }
         }
     }
 
@@ -138,8 +135,9 @@ package struct CounterRepository: Sendable {
         let mark = correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
         return try database.read { connection in
             try connection.row(
-                "SELECT expires_at FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3",
-                [.integer(account), .text("automatic"), .blob(mark)]) == nil
+                """
+                SELECT expires_at FROM once_marks WHERE account_id = \(account) AND purpose = 'automatic' AND mark = \(mark)
+                """) == nil
         }
     }
 
@@ -150,9 +148,9 @@ package struct CounterRepository: Sendable {
             try connection.run(
                 """
                 INSERT INTO once_marks (account_id, purpose, mark, expires_at)
-                SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
+                SELECT id, \(purpose), \(mark), \(expiresAt) FROM accounts WHERE id = \(account)
                 ON CONFLICT (account_id, purpose, mark) DO NOTHING
-                """, [.integer(account), .text(purpose), .blob(mark), .integer(expiresAt)]) > 0
+                """) > 0
         }
     }
 
@@ -168,15 +166,14 @@ package struct CounterRepository: Sendable {
             }) {
                 if let old {
                     try connection.run(
-                        "DELETE FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3",
-                        [.integer(mark.account), .text(old), .blob(mark.mark)])
+                        "DELETE FROM once_marks WHERE account_id = \(mark.account) AND purpose = \(old) AND mark = \(mark.mark)")
                 }
                 try connection.run(
                     """
                     INSERT INTO once_marks (account_id, purpose, mark, expires_at)
-                    SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
+                    SELECT id, \(purpose), \(mark.mark), \(mark.expiresAt) FROM accounts WHERE id = \(mark.account)
                     ON CONFLICT (account_id, purpose, mark) DO UPDATE SET expires_at = excluded.expires_at
-                    """, [.integer(mark.account), .text(purpose), .blob(mark.mark), .integer(mark.expiresAt)])
+                    """)
             }
         }
     }
@@ -184,23 +181,13 @@ package struct CounterRepository: Sendable {
     /// Which of these marks are remembered and have not expired.
     package func marked(account: Int64, purpose: String, marks: [[UInt8]], now: Int64) throws -> Set<[UInt8]> {
         try database.read { connection in
-            var found: Set<[UInt8]> = []
-            for mark in marks
-            where try connection.row(
-                "SELECT expires_at FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3 AND expires_at > ?4",
-                [.integer(account), .text(purpose), .blob(mark), .integer(now)]) != nil
-            { found.insert(mark) }
-            return found
+            Set(try marks.filter { try connection.isMarked(account: account, purpose: purpose, mark: $0, now: now) })
         }
     }
 
     /// Whether a mark is remembered and has not expired.
     package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws -> Bool {
-        try database.read { connection in
-            try connection.row(
-                "SELECT expires_at FROM once_marks WHERE account_id = ?1 AND purpose = ?2 AND mark = ?3 AND expires_at > ?4",
-                [.integer(account), .text(purpose), .blob(mark), .integer(now)]) != nil
-        }
+        try database.read { try $0.isMarked(account: account, purpose: purpose, mark: mark, now: now) }
     }
 
     /// Deletes counters of days before `day` and marks that expired, at most `limit` of each at a time, so that mail does not
@@ -210,19 +197,19 @@ package struct CounterRepository: Sendable {
             let counters = try connection.run(
                 """
                 DELETE FROM daily_counters WHERE (account_id, day, kind) IN
-                    (SELECT account_id, day, kind FROM daily_counters WHERE day < ?1 LIMIT ?2)
-                """, [.integer(day), .integer(Int64(limit))])
+                    (SELECT account_id, day, kind FROM daily_counters WHERE day < \(day) LIMIT \(limit))
+                """)
             let marks = try connection.run(
                 """
                 DELETE FROM once_marks WHERE (account_id, purpose, mark) IN
-                    (SELECT account_id, purpose, mark FROM once_marks WHERE expires_at <= ?1 LIMIT ?2)
-                """, [.integer(now), .integer(Int64(limit))])
+                    (SELECT account_id, purpose, mark FROM once_marks WHERE expires_at <= \(now) LIMIT \(limit))
+                """)
             let failures = try connection.run(
                 """
                 DELETE FROM inbox_failures WHERE (inbox_id, day) IN
-                    (SELECT inbox_id, day FROM inbox_failures WHERE day < ?1 LIMIT ?2)
-                """, [.integer(day), .integer(Int64(limit))])
-            let mentions = try connection.run("DELETE FROM team_mentions WHERE day < ?1", [.integer(day)])
+                    (SELECT inbox_id, day FROM inbox_failures WHERE day < \(day) LIMIT \(limit))
+                """)
+            let mentions = try connection.run("DELETE FROM team_mentions WHERE day < \(day)")
             return max(counters, marks, failures, min(mentions, limit - 1))
         }
     }
@@ -234,12 +221,22 @@ extension DatabaseConnection {
         let row = try row(
             """
             INSERT INTO team_mentions (day, team_id, messages)
-            SELECT ?2, team_id, ?3 FROM accounts WHERE id = ?1 AND email_kind <> 'real'
+            SELECT \(counter.day), team_id, \(counter.count) FROM accounts
+            WHERE id = \(counter.accountNumber) AND email_kind <> 'real'
             ON CONFLICT (day, team_id) DO UPDATE SET messages = team_mentions.messages + excluded.messages
-            RETURNING messages, (SELECT t.handle FROM teams t WHERE t.id = team_id)
-            """, [.integer(counter.accountNumber), .integer(counter.day), .integer(Int64(counter.count))])
-        guard let row, try row.integer(0) == counter.count else { return }
-        try audit(Change(actor: "serve", now: now), "team.inbox-written", "team:\(try row.text(1))")
+            RETURNING messages, (SELECT t.handle FROM teams t WHERE t.id = team_id) AS team
+            """)
+        guard let row, try row["messages"] == counter.count else { return }
+        let team: String = try row["team"]
+        try audit(Change(actor: "serve", now: now), "team.inbox-written", "team:\(team)")
+    }
+
+    fileprivate func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws -> Bool {
+        try row(
+            """
+            SELECT expires_at FROM once_marks
+            WHERE account_id = \(account) AND purpose = \(purpose) AND mark = \(mark) AND expires_at > \(now)
+            """) != nil
     }
 
     /// Adds to one counter; nothing for an account that is gone.
@@ -247,12 +244,8 @@ extension DatabaseConnection {
         try run(
             """
             INSERT INTO daily_counters (account_id, day, kind, count)
-            SELECT id, ?2, ?3, ?4 FROM accounts WHERE id = ?1
+            SELECT id, \(counter.day), \(counter.kind), \(counter.count) FROM accounts WHERE id = \(counter.accountNumber)
             ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
-            """,
-            [
-                .integer(counter.accountNumber), .integer(counter.day), .integer(counter.kind.rawValue),
-                .integer(Int64(counter.count)),
-            ])
+            """)
     }
 }

@@ -16,46 +16,43 @@ package struct DKIMKeyRepository: Sendable {
     /// domain, and where it would be a second active one.
     package func add(
         domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey,
-        isActive: Bool = false,
-        _ change: Change
+        isActive: Bool = false, _ change: Change
     ) throws -> DKIMKey {
         let domain = try checkedDomain(domain)
         let selector = try Self.checkedSelector(selector)
         return try database.write(.durable) { connection in
             let sealed = try sealer.seal(privateKey.pem, .dkimKey(domain: domain, selector: selector), connection)
-            let count = try connection.row(
-                "SELECT COUNT(*) FROM dkim_keys WHERE domain = ?1 AND state <> 'retired'", [.text(domain)])
-            guard try count?.integer(0) ?? 0 < Self.maximumPerDomain else {
+            let count: Int? = try connection.value(
+                "SELECT COUNT(*) FROM dkim_keys WHERE domain = \(domain) AND state <> 'retired'")
+            guard count ?? 0 < Self.maximumPerDomain else {
                 throw StoreRefusal(.limit, "\(domain) has \(Self.maximumPerDomain) keys, which is the maximum: retire one")
             }
             if isActive, try active(connection, domain, algorithm) != nil {
                 throw StoreRefusal(.exists, "\(domain) already has an active \(algorithm.rawValue) key")
             }
-            let row = try connection.row(
+            let state: DKIMKey.State = isActive ? .active : .pending
+            let number: Int64? = try connection.value(
                 """
                 INSERT INTO dkim_keys
                     (domain, selector, algorithm, bits, private_key, private_sealed, state, created_at, activated_at, revision)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (domain, selector) DO NOTHING RETURNING id
-                """,
-                [
-                    .text(domain), .text(selector), .text(algorithm.rawValue), .integer(Int64(bits)), .text(sealed.key),
-                    .blob(sealed.octets), .text(isActive ? "active" : "pending"), .integer(change.now),
-                    .optional(isActive ? change.now : nil), .integer(try nextRevision(connection)),
-                ])
-            guard let row else {
+                VALUES (\(domain), \(selector), \(algorithm), \(bits), \(sealed.key), \(sealed.octets), \(state), \(change.now),
+                    \(isActive ? change.now : nil), \(try nextRevision(connection)))
+                ON CONFLICT (domain, selector) DO NOTHING RETURNING id
+                """)
+            guard let number else {
                 throw StoreRefusal(.exists, "\(domain) has or had the selector \(selector): a selector is never used twice")
             }
             try connection.audit(
                 change, "dkim.generate", "dkim:\(selector)._domainkey.\(domain)",
                 "\(algorithm.rawValue) \(bits)\(isActive ? " active" : "")")
-            return try key(connection, row.integer(0))
+            return try key(connection, number)
         }
     }
 
     /// All keys by domain, the newest first.
     package func keys() throws -> [DKIMKey] {
         try database.read { connection in
-            try connection.rows(Self.select + " ORDER BY domain, id DESC", []).map(DKIMKey.init(row:))
+            try connection.rows("\(Self.select) ORDER BY domain, id DESC").map(DKIMKey.init(row:))
         }
     }
 
@@ -89,12 +86,16 @@ package struct DKIMKeyRepository: Sendable {
             let old = try active(connection, key.domain, key.algorithm)
             if let old {
                 try connection.run(
-                    "UPDATE dkim_keys SET state = 'retiring', deactivated_at = ?2, revision = ?3 WHERE id = ?1",
-                    [.integer(old.number), .integer(change.now), .integer(try nextRevision(connection))])
+                    """
+                    UPDATE dkim_keys SET state = 'retiring', deactivated_at = \(change.now),
+                        revision = \(try nextRevision(connection)) WHERE id = \(old.number)
+                    """)
             }
             try connection.run(
-                "UPDATE dkim_keys SET state = 'active', activated_at = ?2, deactivated_at = NULL, revision = ?3 WHERE id = ?1",
-                [.integer(number), .integer(change.now), .integer(try nextRevision(connection))])
+                """
+                UPDATE dkim_keys SET state = 'active', activated_at = \(change.now), deactivated_at = NULL,
+                    revision = \(try nextRevision(connection)) WHERE id = \(number)
+                """)
             try connection.audit(
                 change, "dkim.activate", "dkim:\(key.selector)._domainkey.\(key.domain)",
                 old.map { "replaces \($0.selector)" } ?? "")
@@ -122,14 +123,11 @@ package struct DKIMKeyRepository: Sendable {
             }
             try connection.run(
                 """
-                UPDATE dkim_keys SET state = 'retired', private_key = NULL, private_sealed = NULL, retired_at = ?2, revision = ?3,
-                    deactivated_at = COALESCE(deactivated_at, ?4)
-                WHERE id = ?1
-                """,
-                [
-                    .integer(number), .integer(change.now), .integer(try nextRevision(connection)),
-                    .optional(key.activatedAt == nil ? nil : change.now),
-                ])
+                UPDATE dkim_keys SET state = 'retired', private_key = NULL, private_sealed = NULL, retired_at = \(change.now),
+                    revision = \(try nextRevision(connection)),
+                    deactivated_at = COALESCE(deactivated_at, \(key.activatedAt == nil ? nil : change.now))
+                WHERE id = \(number)
+                """)
             try connection.audit(
                 change, "dkim.retire", "dkim:\(key.selector)._domainkey.\(key.domain)", "was \(key.state.rawValue)")
             return try self.key(connection, number)
@@ -139,12 +137,11 @@ package struct DKIMKeyRepository: Sendable {
     /// The private part of a key. Throws `StoreRefusal` (`unmet`) for a retired one.
     package func privateKey(_ key: DKIMKey) throws -> DKIMPrivateKey {
         try database.read { connection in
-            let row = try connection.row(
-                "SELECT private_key, private_sealed FROM dkim_keys WHERE id = ?1", [.integer(key.number)])
-            guard let row, !row.isNull(0) else {
+            let row = try connection.row("SELECT private_key, private_sealed FROM dkim_keys WHERE id = \(key.number)")
+            guard let row, let sealed = try SealedValue(row: row, "private") else {
                 throw StoreRefusal(.unmet, "\(key.selector) is retired, and its key is deleted")
             }
-            return try open(row, 0, key)
+            return try open(sealed, key)
         }
     }
 
@@ -159,42 +156,43 @@ package struct DKIMKeyRepository: Sendable {
                 SELECT id, domain, selector, algorithm, bits, state, created_at, activated_at, deactivated_at, retired_at,
                     private_key, private_sealed
                 FROM dkim_keys WHERE state = 'active' ORDER BY domain, algorithm DESC
-                """, [])
+                """)
             let keys = try rows.map { row in
                 let key = try DKIMKey(row: row)
-                return (key, try open(row, 10, key))
+                guard let sealed = try SealedValue(row: row, "private") else {
+                    throw PermanentStoreError(.unexpectedData, "an active signing key has no private part")
+                }
+                return (key, try open(sealed, key))
             }
             return (try revision(connection), keys)
         }
     }
 
-    private func open(_ row: SQLRow, _ column: Int, _ key: DKIMKey) throws -> DKIMPrivateKey {
-        let sealed = SealedValue(key: try row.text(column), octets: try row.blob(column + 1))
-        return DKIMPrivateKey(pem: try sealer.openText(sealed, .dkimKey(domain: key.domain, selector: key.selector)))
+    private func open(_ sealed: SealedValue, _ key: DKIMKey) throws -> DKIMPrivateKey {
+        DKIMPrivateKey(pem: try sealer.openText(sealed, .dkimKey(domain: key.domain, selector: key.selector)))
     }
 
-    private static let select =
-        """
+    private static let select: SQL = """
         SELECT id, domain, selector, algorithm, bits, state, created_at, activated_at, deactivated_at, retired_at FROM dkim_keys
         """
 
     private func key(_ connection: any DatabaseConnection, _ number: Int64) throws -> DKIMKey {
-        guard let row = try connection.row(Self.select + " WHERE id = ?1", [.integer(number)]) else {
+        guard let row = try connection.row("\(Self.select) WHERE id = \(number)") else {
             throw StoreRefusal(.notFound, "there is no such key: see postern dkim list")
         }
         return try DKIMKey(row: row)
     }
 
-    private func active(_ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMKey.Algorithm) throws -> DKIMKey?
-    {
+    private func active(
+        _ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMKey.Algorithm
+    ) throws -> DKIMKey? {
         try connection.row(
-            Self.select + " WHERE domain = ?1 AND algorithm = ?2 AND state = 'active'",
-            [.text(domain), .text(algorithm.rawValue)]
+            "\(Self.select) WHERE domain = \(domain) AND algorithm = \(algorithm) AND state = 'active'"
         ).map(DKIMKey.init(row:))
     }
 
     private func revision(_ connection: any DatabaseConnection) throws -> Int64 {
-        try connection.row("SELECT COALESCE(MAX(revision), 0) FROM dkim_keys", [])?.integer(0) ?? 0
+        try connection.value("SELECT MAX(revision) FROM dkim_keys") ?? 0
     }
 
     private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection) + 1 }
@@ -226,12 +224,9 @@ package struct DKIMKeyRepository: Sendable {
 extension DKIMKey {
     /// From the columns of `DKIMKeyRepository.select`.
     fileprivate init(row: SQLRow) throws {
-        guard let algorithm = Algorithm(rawValue: try row.text(3)), let state = State(rawValue: try row.text(5)) else {
-            throw PermanentStoreError(.unexpectedData, "a signing key is of an unknown algorithm or state")
-        }
-        self.init(
-            number: try row.integer(0), domain: try row.text(1), selector: try row.text(2), algorithm: algorithm,
-            bits: Int(try row.integer(4)), state: state, createdAt: try row.integer(6), activatedAt: try row.optionalInteger(7),
-            deactivatedAt: try row.optionalInteger(8), retiredAt: try row.optionalInteger(9))
+        try self.init(
+            number: row["id"], domain: row["domain"], selector: row["selector"], algorithm: row["algorithm"], bits: row["bits"],
+            state: row["state"], createdAt: row["created_at"], activatedAt: row["activated_at"],
+            deactivatedAt: row["deactivated_at"], retiredAt: row["retired_at"])
     }
 }

@@ -35,28 +35,18 @@ package struct DecisionRepository: Sendable {
     /// How many decisions are in the filter's time and team, whatever its rule and reason: for progress bars.
     package func count(_ filter: DecisionFilter) throws -> Int {
         try database.read { connection in
-            let (condition, arguments) = try Self.condition(filter, connection)
-            return Int(try connection.row("SELECT COUNT(*) FROM decisions d WHERE \(condition)", arguments)?.integer(0) ?? 0)
+            try connection.value("SELECT COUNT(*) FROM decisions d WHERE \(Self.condition(filter, connection))") ?? 0
         }
     }
 
     /// Hashes of the policies that logged decisions refer to.
     package func policyHashes() throws -> Set<String> {
-        try database.read { connection in
-            Set(try connection.rows("SELECT DISTINCT policy_hash FROM decisions", []).map { try $0.text(0) })
-        }
+        Set(try database.values("SELECT DISTINCT policy_hash FROM decisions"))
     }
 
-    private static func condition(
-        _ filter: DecisionFilter, _ connection: any DatabaseConnection
-    ) throws -> (String, [SQLValue]) {
-        var conditions = ["d.evaluated_at >= ?1", "d.evaluated_at < ?2"]
-        var arguments: [SQLValue] = [.integer(filter.since ?? 0), .integer(filter.until ?? Int64.max)]
-        if let team = filter.team {
-            arguments.append(.integer(try connection.team(team).number))
-            conditions.append("d.team_id = ?3")
-        }
-        return (conditions.joined(separator: " AND "), arguments)
+    private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws -> SQL {
+        let time: SQL = "d.evaluated_at >= \(filter.since ?? 0) AND d.evaluated_at < \(filter.until ?? .max)"
+        return try filter.team.map { "\(time) AND d.team_id = \(try connection.team($0).number)" } ?? time
     }
 
     /// Rule and reason are looked for here: they are in lists of words.
@@ -67,13 +57,10 @@ package struct DecisionRepository: Sendable {
         var place = start
         while true {
             let rows = try database.read { connection in
-                var (condition, arguments) = try Self.condition(filter, connection)
-                arguments += [.integer(place), .integer(Self.batch)]
-                condition += isAscending ? " AND d.id > ?\(arguments.count - 1)" : " AND d.id < ?\(arguments.count - 1)"
-                let rows = try connection.rows(
-                    Self.select + " WHERE \(condition) ORDER BY d.id \(isAscending ? "" : "DESC") LIMIT ?\(arguments.count)",
-                    arguments)
-                return try rows.map { try Self.logged(row: $0) }.map { decision in
+                let condition = try Self.condition(filter, connection)
+                let page: SQL = isAscending ? "d.id > \(place) ORDER BY d.id" : "d.id < \(place) ORDER BY d.id DESC"
+                let rows = try connection.rows("\(Self.select) WHERE \(condition) AND \(page) LIMIT \(Self.batch)")
+                return try rows.map(LoggedDecision.init(row:)).map { decision in
                     guard filter.admits(decision.record) else { return (decision, false) }
                     return (try connection.withChecks(decision), true)
                 }
@@ -92,34 +79,39 @@ package struct DecisionRepository: Sendable {
     package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             try connection.run(
-                "DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE evaluated_at < ?1 ORDER BY evaluated_at LIMIT ?2)",
-                [.integer(cutoff), .integer(Int64(limit))])
+                """
+                DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE evaluated_at < \(cutoff)
+                    ORDER BY evaluated_at LIMIT \(limit))
+                """)
         }
     }
 
-    fileprivate static let select = """
+    fileprivate static let select: SQL = """
         SELECT d.id, d.decision_id, d.team_id, d.client_id, d.grant_id, d.app_account, d.claimed_event, d.event, d.decision,
             d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.overridden_by,
             d.signals, d.policy_name, d.policy_version, d.policy_hash, d.real_user_status, d.credential_state, d.upgrade_result,
-            d.degraded, d.evaluated_at, d.expires_at, t.handle, d.label, d.labelled_at
+            d.degraded, d.evaluated_at, d.expires_at, t.handle AS team, d.label, d.labelled_at
         FROM decisions d JOIN teams t ON t.id = d.team_id AND t.removed_at IS NULL
         """
 
-    fileprivate static func logged(row: SQLRow) throws -> LoggedDecision {
-        func words(_ column: Int) throws -> [String] { try row.text(column).split(separator: " ").map(String.init) }
-        let record = DecisionRecord(
-            id: try row.text(1), teamNumber: try row.integer(2), clientID: try row.text(3),
-            grantNumber: try row.optionalInteger(4), appAccountMark: try row.optionalBlob(5), claimedEvent: try row.text(6),
-            event: try row.text(7), decision: try row.text(8), challenges: try words(9), reasons: try words(10),
-            wireReasons: try words(11), asked: try words(12), skips: try words(13), waived: try words(14),
-            missing: try words(15), errors: try words(16), shadow: try words(17), overriddenBy: try row.optionalText(18),
-            signals: try row.text(19), policyName: try row.text(20), policyVersion: try row.text(21),
-            policyHash: try row.text(22), realUserStatus: try row.optionalInteger(23).map(Int.init),
-            credentialState: try row.text(24), upgradeResult: try row.optionalText(25), isDegraded: try row.bool(26),
-            evaluatedAt: try row.integer(27), expiresAt: try row.integer(28))
-        return LoggedDecision(
-            number: try row.integer(0), record: record, teamID: try row.text(29),
-            label: try row.optionalText(30).flatMap(DecisionLabel.init(rawValue:)), labelledAt: try row.optionalInteger(31),
+}
+
+extension LoggedDecision {
+    /// From the columns of `DecisionRepository.select`, without its checks.
+    fileprivate init(row: SQLRow) throws {
+        func words(_ column: String) throws -> [String] { try (row[column] as String).split(separator: " ").map(String.init) }
+        let record = try DecisionRecord(
+            id: row["decision_id"], teamNumber: row["team_id"], clientID: row["client_id"], grantNumber: row["grant_id"],
+            appAccountMark: row["app_account"], claimedEvent: row["claimed_event"], event: row["event"],
+            decision: row["decision"], challenges: words("challenges"), reasons: words("reasons"),
+            wireReasons: words("wire_reasons"), asked: words("asked"), skips: words("skips"), waived: words("waived"),
+            missing: words("missing"), errors: words("errors"), shadow: words("shadow"), overriddenBy: row["overridden_by"],
+            signals: row["signals"], policyName: row["policy_name"], policyVersion: row["policy_version"],
+            policyHash: row["policy_hash"], realUserStatus: row["real_user_status"], credentialState: row["credential_state"],
+            upgradeResult: row["upgrade_result"], isDegraded: row["degraded"], evaluatedAt: row["evaluated_at"],
+            expiresAt: row["expires_at"])
+        try self.init(
+            number: row["id"], record: record, teamID: row["team"], label: row["label"], labelledAt: row["labelled_at"],
             checks: [])
     }
 }
@@ -128,34 +120,31 @@ extension DatabaseConnection {
     /// Writes a decision; nothing where it is written already or its team is gone. A grant that is gone becomes none.
     func insert(_ record: DecisionRecord) throws {
         // Most lists are empty or of one word.
-        func words(_ list: [String]) -> SQLValue { .text(list.count > 1 ? list.joined(separator: " ") : list.first ?? "") }
+        func words(_ list: [String]) -> String { list.count > 1 ? list.joined(separator: " ") : list.first ?? "" }
+        let values: [any SQLBindable] = [
+            record.appAccountMark, record.claimedEvent, record.event, record.decision, words(record.challenges),
+            words(record.reasons), words(record.wireReasons), words(record.asked), words(record.skips), words(record.waived),
+            words(record.missing), words(record.errors), words(record.shadow), record.overriddenBy, record.signals,
+            record.policyName, record.policyVersion, record.policyHash, record.realUserStatus, record.credentialState,
+            record.upgradeResult, record.isDegraded, record.evaluatedAt, record.expiresAt,
+        ]
         try run(
             """
             INSERT INTO decisions (decision_id, team_id, client_id, grant_id, app_account, claimed_event, event, decision,
                 challenges, reasons, wire_reasons, asked, skips, waived, missing, errors, shadow, overridden_by, signals,
                 policy_name, policy_version, policy_hash, real_user_status, credential_state, upgrade_result, degraded,
                 evaluated_at, expires_at)
-            SELECT ?1, t.id, ?3, (SELECT g.id FROM grants g WHERE g.id = ?4), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
-                ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28
-            FROM teams t WHERE t.id = ?2 AND t.removed_at IS NULL
+            SELECT \(record.id), t.id, \(record.clientID), (SELECT g.id FROM grants g WHERE g.id = \(record.grantNumber)),
+                \(each: values)
+            FROM teams t WHERE t.id = \(record.teamNumber) AND t.removed_at IS NULL
             ON CONFLICT (decision_id) DO NOTHING
-            """,
-            [
-                .text(record.id), .integer(record.teamNumber), .text(record.clientID), .optional(record.grantNumber),
-                .optional(record.appAccountMark), .text(record.claimedEvent), .text(record.event), .text(record.decision),
-                words(record.challenges), words(record.reasons), words(record.wireReasons), words(record.asked),
-                words(record.skips), words(record.waived), words(record.missing), words(record.errors), words(record.shadow),
-                .optional(record.overriddenBy), .text(record.signals), .text(record.policyName), .text(record.policyVersion),
-                .text(record.policyHash), .optional(record.realUserStatus.map(Int64.init)), .text(record.credentialState),
-                .optional(record.upgradeResult), .bool(record.isDegraded), .integer(record.evaluatedAt),
-                .integer(record.expiresAt),
-            ])
+            """)
     }
 
     /// A decision by its id, with what came of it.
     func decision(_ id: String, team: Int64?) throws -> LoggedDecision? {
-        guard let row = try row(DecisionRepository.select + " WHERE d.decision_id = ?1", [.text(id)]) else { return nil }
-        let decision = try DecisionRepository.logged(row: row)
+        guard let row = try row("\(DecisionRepository.select) WHERE d.decision_id = \(id)") else { return nil }
+        let decision = try LoggedDecision(row: row)
         guard team == nil || decision.record.teamNumber == team else { return nil }
         return try withChecks(decision)
     }
@@ -172,12 +161,11 @@ extension DatabaseConnection {
     /// What was reported of a decision's challenges.
     func checks(decision id: String) throws -> [CheckRecord] {
         try rows(
-            "SELECT challenge, initiated_at, passed_at, failed_at FROM checks WHERE decision_id = ?1 ORDER BY challenge",
-            [.text(id)]
-        ).map { row in
-            CheckRecord(
-                challenge: try row.text(0), initiatedAt: try row.integer(1), passedAt: try row.optionalInteger(2),
-                failedAt: try row.optionalInteger(3))
+            "SELECT challenge, initiated_at, passed_at, failed_at FROM checks WHERE decision_id = \(id) ORDER BY challenge"
+        ).map {
+            try CheckRecord(
+                challenge: $0["challenge"], initiatedAt: $0["initiated_at"], passedAt: $0["passed_at"],
+                failedAt: $0["failed_at"])
         }
     }
 }

@@ -32,8 +32,8 @@ package struct DecisionWriteRepository: Sendable {
             try connection.run(
                 """
                 DELETE FROM consumed_nonces WHERE mark IN
-                    (SELECT mark FROM consumed_nonces WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
-                """, [.integer(now), .integer(Int64(limit))])
+                    (SELECT mark FROM consumed_nonces WHERE expires_at <= \(now) ORDER BY expires_at LIMIT \(limit))
+                """)
         }
     }
 
@@ -41,8 +41,10 @@ package struct DecisionWriteRepository: Sendable {
     package func noteExternalForwarding(issuer: String, subject: String, team: Int64, isOn: Bool) throws {
         try database.write(.durable) { connection in
             try connection.run(
-                "UPDATE external_identities SET forwarding_on = ?4 WHERE team_id = ?1 AND subject = ?2 AND issuer = ?3",
-                [.integer(team), .text(subject), .text(issuer), .bool(isOn)])
+                """
+                UPDATE external_identities SET forwarding_on = \(isOn)
+                WHERE team_id = \(team) AND subject = \(subject) AND issuer = \(issuer)
+                """)
         }
     }
 }
@@ -69,14 +71,13 @@ extension DatabaseConnection {
             if decisionWrite.isReturn { try rejoin(grant: grant, now: decisionWrite.now) }
             try run(
                 """
-                UPDATE grants SET real_user_status = COALESCE(real_user_status, ?2), first_asked_at = COALESCE(first_asked_at, ?3),
-                    last_seen_at = CASE WHEN COALESCE(last_seen_at, 0) < ?3 THEN ?3 ELSE last_seen_at END, signup_check = CASE WHEN ?4 = 1 THEN 'pending' ELSE signup_check END
-                WHERE id = ?1
-                """,
-                [
-                    .integer(grant), .optional(decisionWrite.realUserStatus.map(Int64.init)), .integer(decisionWrite.now),
-                    .bool(decisionWrite.makesPending),
-                ])
+                UPDATE grants SET real_user_status = COALESCE(real_user_status, \(decisionWrite.realUserStatus)),
+                    first_asked_at = COALESCE(first_asked_at, \(decisionWrite.now)),
+                    last_seen_at = CASE WHEN COALESCE(last_seen_at, 0) < \(decisionWrite.now) THEN \(decisionWrite.now)
+                        ELSE last_seen_at END,
+                    signup_check = CASE WHEN \(decisionWrite.makesPending) = 1 THEN 'pending' ELSE signup_check END
+                WHERE id = \(grant)
+                """)
             if decisionWrite.isSignUp { try countSignUp(decisionWrite, history) }
         }
         if var record = decisionWrite.record {
@@ -89,12 +90,11 @@ extension DatabaseConnection {
 
     func consumedNonce(_ mark: [UInt8]) throws -> ConsumedNonce? {
         let row = try row(
-            "SELECT subject, claimed_event, event, decision_id, answer, expires_at FROM consumed_nonces WHERE mark = ?1",
-            [.blob(mark)])
+            "SELECT subject, claimed_event, event, decision_id, answer, expires_at FROM consumed_nonces WHERE mark = \(mark)")
         return try row.map { row in
-            ConsumedNonce(
-                mark: mark, subject: try row.blob(0), claimedEvent: try row.text(1), event: try row.text(2),
-                decisionID: try row.text(3), answer: try row.text(4), expiresAt: try row.integer(5))
+            try ConsumedNonce(
+                mark: mark, subject: row["subject"], claimedEvent: row["claimed_event"], event: row["event"],
+                decisionID: row["decision_id"], answer: row["answer"], expiresAt: row["expires_at"])
         }
     }
 
@@ -102,12 +102,9 @@ extension DatabaseConnection {
         try run(
             """
             INSERT INTO consumed_nonces (mark, subject, claimed_event, event, decision_id, answer, expires_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-            """,
-            [
-                .blob(nonce.mark), .blob(nonce.subject), .text(nonce.claimedEvent), .text(nonce.event), .text(nonce.decisionID),
-                .text(nonce.answer), .integer(nonce.expiresAt),
-            ])
+            VALUES (\(nonce.mark), \(nonce.subject), \(nonce.claimedEvent), \(nonce.event), \(nonce.decisionID),
+                \(nonce.answer), \(nonce.expiresAt))
+            """)
     }
 
     /// The grant of an external issuer's subject, with an account where there is none. No user, no relay address.
@@ -115,103 +112,93 @@ extension DatabaseConnection {
         _ decisionWrite: DecisionWrite, issuer: String, subject: String, account: Int64?
     ) throws -> Int64? {
         // An app removed meanwhile takes its group along.
-        guard try row("SELECT id FROM app_groups WHERE id = ?1 AND removed_from IS NULL", [.integer(decisionWrite.group)]) != nil
+        guard try row("SELECT id FROM app_groups WHERE id = \(decisionWrite.group) AND removed_from IS NULL") != nil
         else { return nil }
         let number: Int64
         if let account {
             number = account
         } else {
             let sub = Base32.characters(fromRandom: try SecureRandom.bytes(count: 32))
-            let added = try row(
-                "INSERT INTO accounts (team_id, sub, created_at) VALUES (?1, ?2, ?3) RETURNING id",
-                [.integer(decisionWrite.team), .text(sub), .integer(decisionWrite.now)])
-            guard let added else { return nil }
-            number = try added.integer(0)
+            number = try inserted(
+                """
+                INSERT INTO accounts (team_id, sub, created_at) VALUES (\(decisionWrite.team), \(sub), \(decisionWrite.now))
+                RETURNING id
+                """)
             try run(
-                "INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-                [
-                    .integer(decisionWrite.team), .text(issuer), .text(subject), .integer(number), .integer(decisionWrite.now),
-                ])
+                """
+                INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at)
+                VALUES (\(decisionWrite.team), \(issuer), \(subject), \(number), \(decisionWrite.now))
+                """)
         }
-        return try row(
+        return try value(
             """
             INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at)
-            VALUES (?1, ?2, 'authorized', ?3, ?3) ON CONFLICT (account_id, group_id) DO UPDATE SET account_id = excluded.account_id
+            VALUES (\(number), \(decisionWrite.group), 'authorized', \(decisionWrite.now), \(decisionWrite.now))
+            ON CONFLICT (account_id, group_id) DO UPDATE SET account_id = excluded.account_id
             RETURNING id
-            """, [.integer(number), .integer(decisionWrite.group), .integer(decisionWrite.now)])?.integer(0)
+            """)
     }
 
     /// Consent given again after it was revoked: the status is delivered again, the earlier one is kept as the prior one, and the
-    /// next question is a sign-up again. A check that was outstanding stays so. For whoever authorizes a revoked grant.
+    /// next question is a sign-up again. A check that was outstanding stays so. An app that was removed gets no consent back.
     func rejoin(grant: Int64, now: Int64) throws {
-        let row = try row(
+        let account: Int64? = try value(
             """
-            UPDATE grants SET state = 'authorized', revoked_at = NULL, last_authorized_at = ?2,
+            UPDATE grants SET state = 'authorized', revoked_at = NULL, last_authorized_at = \(now),
                 prior_status = COALESCE(real_user_status, prior_status), real_user_status = NULL, first_asked_at = NULL
-            WHERE id = ?1 AND state = 'revoked' RETURNING account_id
-            """, [.integer(grant), .integer(now)])
-        guard let row else { return }
-        try count(DailyCounter(accountNumber: try row.integer(0), day: Day.number(now), kind: .rejoined, count: 1))
+            WHERE id = \(grant) AND state = 'revoked'
+                AND EXISTS (SELECT 1 FROM app_groups p WHERE p.id = grants.group_id AND p.removed_from IS NULL)
+            RETURNING account_id
+            """)
+        guard let account else { return }
+        try count(DailyCounter(accountNumber: account, day: Day.number(now), kind: .rejoined, count: 1))
     }
 
     /// Whether an app's account is taken: by another grant, by another decision, or by a grant that was deleted.
     private func isBound(_ binding: AppAccountBinding, team: Int64, grant: Int64?) throws -> Bool {
         let row = try row(
-            "SELECT grant_id, decision_id FROM upgraded_accounts WHERE team_id = ?1 AND app_account = ?2",
-            [.integer(team), .blob(binding.mark)])
+            "SELECT grant_id, decision_id FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(binding.mark)")
         guard let row else { return false }
-        return try row.optionalInteger(0) == nil || row.optionalInteger(0) != grant || row.text(1) != binding.decisionID
+        let (owner, decision): (Int64?, String) = try (row["grant_id"], row["decision_id"])
+        return owner == nil || owner != grant || decision != binding.decisionID
     }
 
     /// Binds, and lets the grant have the decision and what was proved in it.
     private func bind(_ binding: AppAccountBinding, grant: Int64, _ decisionWrite: DecisionWrite) throws {
         try run(
             """
-            INSERT INTO upgraded_accounts (team_id, app_account, grant_id, decision_id, bound_at) VALUES (?1, ?2, ?3, ?4, ?5)
+            INSERT INTO upgraded_accounts (team_id, app_account, grant_id, decision_id, bound_at)
+            VALUES (\(decisionWrite.team), \(binding.mark), \(grant), \(binding.decisionID), \(decisionWrite.now))
             ON CONFLICT (team_id, app_account) DO NOTHING
-            """,
-            [
-                .integer(decisionWrite.team), .blob(binding.mark), .integer(grant), .text(binding.decisionID),
-                .integer(decisionWrite.now),
-            ])
-        try run(
-            "UPDATE decisions SET grant_id = ?2 WHERE decision_id = ?1 AND grant_id IS NULL",
-            [.text(binding.decisionID), .integer(grant)])
-        try run(
-            "UPDATE checks SET grant_id = ?2 WHERE decision_id = ?1 AND grant_id IS NULL",
-            [.text(binding.decisionID), .integer(grant)])
-        if try row(
-            "SELECT 1 FROM checks WHERE decision_id = ?1 AND passed_at IS NOT NULL LIMIT 1", [.text(binding.decisionID)]) != nil
-        {
-            try run("UPDATE grants SET signup_check = 'passed' WHERE id = ?1", [.integer(grant)])
+            """)
+        try run("UPDATE decisions SET grant_id = \(grant) WHERE decision_id = \(binding.decisionID) AND grant_id IS NULL")
+        try run("UPDATE checks SET grant_id = \(grant) WHERE decision_id = \(binding.decisionID) AND grant_id IS NULL")
+        if try row("SELECT 1 FROM checks WHERE decision_id = \(binding.decisionID) AND passed_at IS NOT NULL LIMIT 1") != nil {
+            try run("UPDATE grants SET signup_check = 'passed' WHERE id = \(grant)")
         }
     }
 
     private func countSignUp(_ decisionWrite: DecisionWrite, _ history: GrantHistory?) throws {
         try run(
             """
-            INSERT INTO app_signups (app_id, slice, count) SELECT id, ?2, 1 FROM apps WHERE id = ?1
+            INSERT INTO app_signups (app_id, slice, count)
+            SELECT id, \(AppRates.slice(decisionWrite.now)), 1 FROM apps WHERE id = \(decisionWrite.app)
             ON CONFLICT (app_id, slice) DO UPDATE SET count = app_signups.count + 1
-            """, [.integer(decisionWrite.app), .integer(AppRates.slice(decisionWrite.now))])
+            """)
         guard decisionWrite.isVerified, let history, let user = history.userNumber else { return }
         try run(
             """
             INSERT INTO verified_signups (velocity_index, team_id, user_id, day, at)
-            SELECT i.velocity_index, ?2, ?3, ?4, ?5 FROM accounts a JOIN inboxes i ON i.id = a.target_inbox
-            WHERE a.id = ?1 AND i.velocity_index IS NOT NULL
+            SELECT i.velocity_index, \(decisionWrite.team), \(user), \(Day.number(decisionWrite.now)), \(decisionWrite.now)
+            FROM accounts a JOIN inboxes i ON i.id = a.target_inbox
+            WHERE a.id = \(history.accountNumber) AND i.velocity_index IS NOT NULL
             ON CONFLICT (velocity_index, team_id, user_id, day) DO NOTHING
-            """,
-            [
-                .integer(history.accountNumber), .integer(decisionWrite.team), .integer(user),
-                .integer(Day.number(decisionWrite.now)), .integer(decisionWrite.now),
-            ])
+            """)
     }
 
     func noteSeen(_ grants: [Int64: Int64]) throws {
         for (grant, time) in grants {
-            try run(
-                "UPDATE grants SET last_seen_at = ?2 WHERE id = ?1 AND COALESCE(last_seen_at, 0) < ?2",
-                [.integer(grant), .integer(time)])
+            try run("UPDATE grants SET last_seen_at = \(time) WHERE id = \(grant) AND COALESCE(last_seen_at, 0) < \(time)")
         }
     }
 }

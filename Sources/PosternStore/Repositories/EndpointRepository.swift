@@ -26,35 +26,31 @@ package struct EndpointRepository: Sendable {
             try connection.run(
                 """
                 INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, created_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                VALUES (\(group.number), \(group.primaryClientID ?? team.id), \(url.description), \(allowsHTTP),
+                    \(allowsPrivate), \(change.now))
                 ON CONFLICT (group_id) DO UPDATE SET url = excluded.url, allow_http = excluded.allow_http,
                     allow_private = excluded.allow_private
-                """,
-                [
-                    .integer(group.number), .text(group.primaryClientID ?? team.id), .text(url.description), .bool(allowsHTTP),
-                    .bool(allowsPrivate), .integer(change.now),
-                ])
+                """)
             try connection.run(
                 """
-                INSERT INTO endpoint_health (endpoint_id) SELECT id FROM event_endpoints WHERE group_id = ?1
+                INSERT INTO endpoint_health (endpoint_id) SELECT id FROM event_endpoints WHERE group_id = \(group.number)
                 ON CONFLICT (endpoint_id) DO UPDATE SET failures = 0, retry_at = 0, last_error = NULL
-                """, [.integer(group.number)])
+                """)
             let endpoint = try find(connection, Self.uncounted, group: group, team: id)
             // The others are due already, however many wait.
             try connection.run(
-                "UPDATE outbox SET next_attempt_at = ?2 WHERE endpoint_id = ?1 AND state = 'pending' AND next_attempt_at > ?2",
-                [.integer(endpoint.number), .integer(OutboxEvent.atOnce)])
+                """
+                UPDATE outbox SET next_attempt_at = \(OutboxEvent.atOnce)
+                WHERE endpoint_id = \(endpoint.number) AND state = 'pending' AND next_attempt_at > \(OutboxEvent.atOnce)
+                """)
             try connection.audit(change, "endpoint.set", "team:\(id)", "app:\(group.title) \(url)")
             return endpoint.number
         }
         signal.raise()
-        guard
-            let endpoint = try database.rows(Self.select + " WHERE e.id = ?1", [.integer(number)]).first.map(
-                EventEndpoint.init(row:))
-        else {
+        guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
             throw StoreRefusal(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")
         }
-        return endpoint
+        return try EventEndpoint(row: row)
     }
 
     /// The endpoint of an app's group, or `StoreRefusal` (`notFound`).
@@ -68,13 +64,12 @@ package struct EndpointRepository: Sendable {
     package func endpoints(team id: String? = nil) throws -> [EventEndpoint] {
         try database.read { connection in
             guard let id else {
-                return try connection.rows(Self.select + " WHERE e.removed_at IS NULL ORDER BY e.id", []).map(
+                return try connection.rows("\(Self.select) WHERE e.removed_at IS NULL ORDER BY e.id").map(
                     EventEndpoint.init(row:))
             }
             let team = try connection.team(id)
             return try connection.rows(
-                Self.select + " WHERE e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?1) ORDER BY e.id",
-                [.integer(team.number)]
+                "\(Self.select) WHERE e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(team.number)) ORDER BY e.id"
             ).map(EventEndpoint.init(row:))
         }
     }
@@ -88,8 +83,7 @@ package struct EndpointRepository: Sendable {
             let group = try group(connection, team: connection.team(id), app: clientID)
             let endpoint = try find(connection, Self.uncounted, group: group, team: id)
             try connection.run(
-                "UPDATE event_endpoints SET group_id = NULL, removed_at = ?2 WHERE id = ?1",
-                [.integer(endpoint.number), .integer(change.now)])
+                "UPDATE event_endpoints SET group_id = NULL, removed_at = \(change.now) WHERE id = \(endpoint.number)")
             try connection.audit(
                 change, "endpoint.remove", "team:\(id)", "app:\(group.title) with \(pending) pending events")
         }
@@ -102,9 +96,9 @@ package struct EndpointRepository: Sendable {
     }
 
     private func find(
-        _ connection: any DatabaseConnection, _ select: String = select, group: AppGroup, team: String
+        _ connection: any DatabaseConnection, _ select: SQL = select, group: AppGroup, team: String
     ) throws -> EventEndpoint {
-        let row = try connection.row(select + " WHERE e.group_id = ?1", [.integer(group.number)])
+        let row = try connection.row("\(select) WHERE e.group_id = \(group.number)")
         guard let row else { throw Self.unknown(team) }
         return try EventEndpoint(row: row)
     }
@@ -114,14 +108,14 @@ package struct EndpointRepository: Sendable {
     }
 
     static let select = select(
-        "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
-        "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
-    static let uncounted = select("0", "0")
+        pending: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
+        parked: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
+    static let uncounted = select(pending: "0", parked: "0")
 
-    private static func select(_ pending: String, _ parked: String) -> String {
+    private static func select(pending: SQL, parked: SQL) -> SQL {
         """
         SELECT e.id, e.group_id, e.audience, e.url, e.allow_private, h.failures, h.retry_at, h.last_error, h.last_success_at,
-            e.created_at, \(pending), \(parked)
+            e.created_at, \(pending) AS pending, \(parked) AS parked
         FROM event_endpoints e JOIN endpoint_health h ON h.endpoint_id = e.id
         """
     }
@@ -131,13 +125,13 @@ extension EventEndpoint {
     /// From the columns of `EndpointRepository.select`.
     init(row: SQLRow) throws {
         let url: EndpointURL
-        do { url = try EndpointURL(try row.text(3)) } catch is StoreRefusal {
+        do { url = try EndpointURL(row["url"]) } catch is StoreRefusal {
             throw PermanentStoreError(.unexpectedData, "an endpoint's URL cannot be read")
         }
-        self.init(
-            number: try row.integer(0), groupNumber: try row.optionalInteger(1), audience: try row.text(2), url: url,
-            allowsPrivate: try row.bool(4), failures: Int(try row.integer(5)), retryAt: try row.integer(6),
-            lastError: try row.optionalText(7), lastSuccessAt: try row.optionalInteger(8), createdAt: try row.integer(9),
-            pending: Int(try row.integer(10)), parked: Int(try row.integer(11)))
+        try self.init(
+            number: row["id"], groupNumber: row["group_id"], audience: row["audience"], url: url,
+            allowsPrivate: row["allow_private"], failures: row["failures"], retryAt: row["retry_at"],
+            lastError: row["last_error"], lastSuccessAt: row["last_success_at"], createdAt: row["created_at"],
+            pending: row["pending"], parked: row["parked"])
     }
 }

@@ -50,30 +50,36 @@ package struct ExternalEventRepository: Sendable {
         try accounts.events.write(at: change.now) { connection, tracker in
             let isNew =
                 try connection.run(
-                    "INSERT INTO received_events (mark, received_at) VALUES (?1, ?2) ON CONFLICT (mark) DO NOTHING",
-                    [.blob(accounts.marks.receivedEvent(issuer: event.issuer, jti: event.jti)), .integer(change.now)]) > 0
+                    """
+                    INSERT INTO received_events (mark, received_at)
+                    VALUES (\(accounts.marks.receivedEvent(issuer: event.issuer, jti: event.jti)), \(change.now))
+                    ON CONFLICT (mark) DO NOTHING
+                    """) > 0
             guard isNew else { return .repeated }
             let (team, group) = try connection.appGroup(clientID: event.clientID)
             let row = try connection.row(
                 """
-                SELECT x.account_id, COALESCE(x.email_event_at, -1), COALESCE(x.consent_event_at, -1),
-                    (SELECT g.last_authorized_at FROM grants g WHERE g.account_id = x.account_id AND g.group_id = ?4)
-                FROM external_identities x WHERE x.team_id = ?1 AND x.issuer = ?2 AND x.subject = ?3
-                """, [.integer(team.number), .text(event.issuer), .text(event.subject), .integer(group.number)])
+                SELECT x.account_id, COALESCE(x.email_event_at, -1) AS email_event_at,
+                    COALESCE(x.consent_event_at, -1) AS consent_event_at,
+                    (SELECT g.last_authorized_at FROM grants g
+                        WHERE g.account_id = x.account_id AND g.group_id = \(group.number)) AS authorized_at
+                FROM external_identities x
+                WHERE x.team_id = \(team.number) AND x.issuer = \(event.issuer) AND x.subject = \(event.subject)
+                """)
             guard let row else { return .unknownSubject }
-            let account = try row.integer(0)
+            let account: Int64 = try row["account_id"]
             switch event.type {
             case .emailDisabled, .emailEnabled:
-                guard try event.happenedAt > row.integer(1) else { return .outdated }
+                guard try event.happenedAt > row["email_event_at"] else { return .outdated }
                 try forwarding(connection, account, isOn: event.type == .emailEnabled, event, change)
             case .consentRevoked, .accountDelete:
                 // Seconds are all that is known of the authorization: an event of the same second is later.
-                guard try event.happenedAt > row.integer(2), try event.happenedAt / 1000 >= row.optionalInteger(3) ?? 0 else {
+                let authorizedAt: Int64? = try row["authorized_at"]
+                guard try event.happenedAt > row["consent_event_at"], event.happenedAt / 1000 >= authorizedAt ?? 0 else {
                     return .outdated
                 }
                 try connection.run(
-                    "UPDATE external_identities SET consent_event_at = ?2 WHERE account_id = ?1",
-                    [.integer(account), .integer(event.happenedAt)])
+                    "UPDATE external_identities SET consent_event_at = \(event.happenedAt) WHERE account_id = \(account)")
                 if event.type == .accountDelete {
                     try accounts.recordTombstone(connection, account: account, now: change.now)
                     var rows = RemovalRepository.rows
@@ -92,12 +98,13 @@ package struct ExternalEventRepository: Sendable {
     private func forwarding(
         _ connection: any DatabaseConnection, _ account: Int64, isOn: Bool, _ event: ExternalEvent, _ change: Change
     ) throws {
-        let was = try connection.row(
-            "SELECT forwarding_on FROM external_identities WHERE account_id = ?1", [.integer(account)])?.optionalInteger(0)
+        let was: Bool? = try connection.value("SELECT forwarding_on FROM external_identities WHERE account_id = \(account)")
         try connection.run(
-            "UPDATE external_identities SET forwarding_on = ?2, email_event_at = ?3 WHERE account_id = ?1",
-            [.integer(account), .bool(isOn), .integer(event.happenedAt)])
-        guard was != (isOn ? 1 : 0) else { return }
+            """
+            UPDATE external_identities SET forwarding_on = \(isOn), email_event_at = \(event.happenedAt)
+            WHERE account_id = \(account)
+            """)
+        guard was != isOn else { return }
         try connection.count(
             DailyCounter(accountNumber: account, day: Day.number(change.now), kind: .forwardingToggled, count: 1))
     }
@@ -106,8 +113,10 @@ package struct ExternalEventRepository: Sendable {
     package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             try connection.run(
-                "DELETE FROM received_events WHERE mark IN (SELECT mark FROM received_events WHERE received_at <= ?1 LIMIT ?2)",
-                [.integer(now - Self.memory), .integer(Int64(limit))])
+                """
+                DELETE FROM received_events WHERE mark IN (SELECT mark FROM received_events
+                    WHERE received_at <= \(now - Self.memory) LIMIT \(limit))
+                """)
         }
     }
 }

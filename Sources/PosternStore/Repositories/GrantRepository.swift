@@ -47,13 +47,15 @@ package struct GrantRepository: Sendable {
         _ connection: any DatabaseConnection, account: Int64, user: Int64, _ request: AuthorizationRequest
     ) throws {
         let before = try connection.row(
-            "SELECT CASE WHEN \(Self.isLive("accounts.id")) THEN 1 ELSE 0 END, email_kind FROM accounts WHERE id = ?1",
-            [.integer(account)])
+            """
+            SELECT CASE WHEN \(Self.isLive("accounts.id")) THEN 1 ELSE 0 END AS is_live, email_kind FROM accounts
+            WHERE id = \(account)
+            """)
         guard let before else { return }
-        let isLive = try before.bool(0)
-        let kind = try isLive ? EmailKind(rawValue: before.text(1)) : request.emailKind ?? EmailKind(rawValue: before.text(1))
+        let (isLive, known): (Bool, EmailKind) = try (before["is_live"], before["email_kind"])
+        let kind = isLive ? known : request.emailKind ?? known
         if !isLive, let kind = request.emailKind {
-            try connection.run("UPDATE accounts SET email_kind = ?2 WHERE id = ?1", [.integer(account), .text(kind.rawValue)])
+            try connection.run("UPDATE accounts SET email_kind = \(kind) WHERE id = \(account)")
         }
         if let name = request.inbox {
             let inbox = try inboxes.inbox(connection, user: user, id: request.userID, name)
@@ -63,22 +65,21 @@ package struct GrantRepository: Sendable {
             // Where the team has the inbox itself, this one is what it would be told: only as the user shares it in this very
             // request.
             if kind != .real || !isLive || request.emailKind == .real {
-                try connection.run("UPDATE accounts SET inbox_id = ?2 WHERE id = ?1", [.integer(account), .integer(inbox.id)])
+                try connection.run("UPDATE accounts SET inbox_id = \(inbox.id) WHERE id = \(account)")
             }
         }
         // What is shared now is this inbox, and stays it: a later default is nothing that the team is told.
         if request.emailKind == .real, !isLive {
-            try connection.run(
-                "UPDATE accounts SET inbox_id = target_inbox WHERE id = ?1 AND inbox_id IS NULL", [.integer(account)])
+            try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = \(account) AND inbox_id IS NULL")
         }
         if let sharesName = request.sharesName {
-            try connection.run("UPDATE accounts SET shares_name = ?2 WHERE id = ?1", [.integer(account), .bool(sharesName)])
+            try connection.run("UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account)")
         }
     }
 
     /// A condition: the account has a live grant to an app that is there. `has_live_grant` says the same, but for teams with
     /// `loses_apps`.
-    static func isLive(_ account: String) -> String {
+    static func isLive(_ account: SQL) -> SQL {
         """
         EXISTS (SELECT 1 FROM grants lg JOIN app_groups lp ON lp.id = lg.group_id AND lp.removed_from IS NULL
             WHERE lg.account_id = \(account) AND lg.state = 'authorized')
@@ -119,28 +120,29 @@ package struct GrantRepository: Sendable {
     package func credentialState(team: String, sub: String, clientID: String? = nil) throws -> CredentialState {
         try database.read { connection in
             let team = try connection.team(team)
-            guard
-                let account = try connection.row(
-                    "SELECT id FROM accounts WHERE sub = ?1 AND team_id = ?2", [.text(sub), .integer(team.number)])?.integer(0)
-            else { return .notFound }
-            let group = try clientID.map { clientID in
-                try connection.row(
-                    "SELECT a.group_id FROM apps a JOIN app_groups p ON p.id = a.group_id AND p.removed_from IS NULL WHERE a.client_id = ?1",
-                    [.text(clientID)])?.integer(0) ?? 0
+            let account: Int64? = try connection.value("SELECT id FROM accounts WHERE sub = \(sub) AND team_id = \(team.number)")
+            guard let account else { return .notFound }
+            let group: Int64? = try clientID.map { clientID in
+                try connection.value(
+                    """
+                    SELECT a.group_id FROM apps a JOIN app_groups p ON p.id = a.group_id AND p.removed_from IS NULL
+                    WHERE a.client_id = \(clientID)
+                    """) ?? 0
             }
-            let states = try connection.rows(
+            let states: [Grant.State] = try connection.rows(
                 """
                 SELECT g.state, g.group_id FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
-                WHERE g.account_id = ?1
-                """, [.integer(account)]
-            ).filter { try group == nil || $0.integer(1) == group }.map { try $0.text(0) }
-            if states.contains("authorized") { return .authorized }
-            let moved = try connection.rows(
+                WHERE g.account_id = \(account)
                 """
-                SELECT p.group_id FROM account_transfers t JOIN app_transfers p ON p.id = t.transfer_id WHERE t.old_account = ?1
-                """, [.integer(account)]
-            ).filter { try group == nil || $0.integer(0) == group }
-            if !moved.isEmpty { return .transferred }
+            ).filter { try group == nil || $0["group_id"] == group }.map { try $0["state"] }
+            if states.contains(.authorized) { return .authorized }
+            let moved: [Int64?] = try connection.values(
+                """
+                SELECT p.group_id FROM account_transfers t JOIN app_transfers p ON p.id = t.transfer_id
+                WHERE t.old_account = \(account)
+                """
+            )
+            if moved.contains(where: { group == nil || $0 == group }) { return .transferred }
             // An account whose apps are all gone was consented to once.
             return states.isEmpty && group != nil ? .notFound : .revoked
         }
@@ -152,41 +154,40 @@ extension DatabaseConnection {
     func appGroup(clientID: String) throws -> (team: Team, group: AppGroup) {
         let row = try row(
             """
-            SELECT t.id, t.handle, t.name, t.created_at, g.id, g.primary_client_id
+            SELECT \(Team.columns), g.id AS group_id, g.primary_client_id
             FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
-            WHERE a.client_id = ?1
-            """, [.text(clientID)])
+            WHERE a.client_id = \(clientID)
+            """)
         guard let row else { throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list") }
-        return (try Team(row: row), AppGroup(number: try row.integer(4), primaryClientID: try row.optionalText(5)))
+        return try (Team(row: row), AppGroup(row: row))
     }
 
     /// Writes consent.
     func authorize(
         account: Int64, group: AppGroup, teamID: String, realUserStatus: Int?, _ change: Change
     ) throws -> AuthorizedGrant.Kind {
-        let status = SQLValue.optional(realUserStatus.map(Int64.init))
-        let found = try row(
-            "SELECT id, state FROM grants WHERE account_id = ?1 AND group_id = ?2", [.integer(account), .integer(group.number)])
+        let found = try row("SELECT id, state FROM grants WHERE account_id = \(account) AND group_id = \(group.number)")
         guard let found else {
             try run(
                 """
                 INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)
-                VALUES (?1, ?2, 'authorized', ?3, ?3, ?4)
-                """, [.integer(account), .integer(group.number), .integer(change.now), status])
+                VALUES (\(account), \(group.number), 'authorized', \(change.now), \(change.now), \(realUserStatus))
+                """)
             try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title)")
             return .first
         }
-        let number = try found.integer(0)
-        guard try found.text(1) != "authorized" else {
+        let (number, state): (Int64, Grant.State) = try (found["id"], found["state"])
+        guard state == .revoked else {
             try run(
                 """
-                UPDATE grants SET last_authorized_at = ?2, real_user_status = COALESCE(real_user_status, CAST(?3 AS BIGINT))
-                WHERE id = ?1
-                """, [.integer(number), .integer(change.now), status])
+                UPDATE grants SET last_authorized_at = \(change.now),
+                    real_user_status = COALESCE(real_user_status, CAST(\(realUserStatus) AS BIGINT))
+                WHERE id = \(number)
+                """)
             return .again
         }
         try rejoin(grant: number, now: change.now)
-        try run("UPDATE grants SET real_user_status = ?2 WHERE id = ?1", [.integer(number), status])
+        try run("UPDATE grants SET real_user_status = \(realUserStatus) WHERE id = \(number)")
         try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title) again")
         return .returned
     }
@@ -196,9 +197,9 @@ extension DatabaseConnection {
     func revoke(account: Int64, group: AppGroup, at time: Int64, _ change: Change) throws -> Bool {
         let changed = try run(
             """
-            UPDATE grants SET state = 'revoked', revoked_at = ?3, generation = generation + 1
-            WHERE account_id = ?1 AND group_id = ?2 AND state = 'authorized'
-            """, [.integer(account), .integer(group.number), .integer(time)])
+            UPDATE grants SET state = 'revoked', revoked_at = \(time), generation = generation + 1
+            WHERE account_id = \(account) AND group_id = \(group.number) AND state = 'authorized'
+            """)
         guard changed > 0 else { return false }
         try endTokens(account: account, group: group)
         try audit(change, "grant.revoke", "account:\(account)", "app:\(group.title)")
@@ -212,16 +213,14 @@ extension DatabaseConnection {
             SELECT g.id, g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at,
                 g.real_user_status, g.prior_status, g.generation
             FROM grants g JOIN app_groups p ON p.id = g.group_id
-            JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = ?1 ORDER BY g.id
-            """, [.integer(number)]
+            JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(number) ORDER BY g.id
+            """
         ).map { row in
-            Grant(
-                number: try row.integer(0), accountNumber: number,
-                group: AppGroup(number: try row.integer(1), primaryClientID: try row.optionalText(2)),
-                state: try row.text(3) == "authorized" ? .authorized : .revoked, firstAuthorizedAt: try row.integer(4),
-                lastAuthorizedAt: try row.integer(5), revokedAt: try row.optionalInteger(6),
-                realUserStatus: try row.optionalInteger(7).map(Int.init), priorStatus: try row.optionalInteger(8).map(Int.init),
-                generation: try row.integer(9))
+            try Grant(
+                number: row["id"], accountNumber: number, group: AppGroup(row: row), state: row["state"],
+                firstAuthorizedAt: row["first_authorized_at"], lastAuthorizedAt: row["last_authorized_at"],
+                revokedAt: row["revoked_at"], realUserStatus: row["real_user_status"], priorStatus: row["prior_status"],
+                generation: row["generation"])
         }
     }
 }

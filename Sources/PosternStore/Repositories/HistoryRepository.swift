@@ -63,6 +63,8 @@ package struct HistoryRepository: Sendable {
         }
     }
 
+    // The longest statement, and each decision asks it: its texts are made once, with numbered places.
+
     static let ownAccount = "(SELECT o.id FROM accounts o WHERE o.sub = ?3 AND o.team_id = ?1)"
     static let namedExternal = """
         (SELECT x.account_id FROM external_identities x WHERE x.team_id = ?1 AND x.subject = ?3 ORDER BY x.issuer LIMIT 1)
@@ -84,26 +86,27 @@ package struct HistoryRepository: Sendable {
 
     private static func select(_ account: String) -> String {
         """
-        SELECT a.id, a.user_id, g.id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at, g.real_user_status,
+        SELECT a.id, a.user_id, g.id AS grant_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at, g.real_user_status,
             g.prior_status, g.signup_check, g.first_asked_at, g.last_seen_at, g.transferred_at,
-            CASE WHEN e.account_id IS NULL THEN 0 ELSE 1 END, e.forwarding_on, r.forwarding_on, i.id, i.verified_at,
-            u.is_managed,
-            \(counter(.bouncedPermanently, since: 5)), \(counter(.replied, since: 6)),
-            \(counter(.forwardingToggled, since: 5)), \(counter(.rejoined, since: 6)),
+            CASE WHEN e.account_id IS NULL THEN 0 ELSE 1 END AS is_external, e.forwarding_on AS external_forwarding_on,
+            r.forwarding_on, i.id AS inbox_id, i.verified_at, u.is_managed,
+            \(counter(.bouncedPermanently, since: 5)) AS bounces_7d, \(counter(.replied, since: 6)) AS replies_30d,
+            \(counter(.forwardingToggled, since: 5)) AS toggles_7d, \(counter(.rejoined, since: 6)) AS rejoins_30d,
             (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at IS NULL
-                AND (k.failed_at > ?4 OR (k.failed_at IS NULL AND k.initiated_at > ?8 AND k.initiated_at <= ?9))),
-            (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at > ?7),
-            \(lastPass("human_check")), \(lastPass("email_code")), \(lastPass("reauthenticate")),
-            (SELECT COUNT(*) FROM verified_signups s WHERE s.velocity_index = i.velocity_index AND s.at > ?4),
+                AND (k.failed_at > ?4 OR (k.failed_at IS NULL AND k.initiated_at > ?8 AND k.initiated_at <= ?9))) AS failed_24h,
+            (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at > ?7) AS passed_90d,
+            \(lastPass("human_check")) AS human_check, \(lastPass("email_code")) AS email_code,
+            \(lastPass("reauthenticate")) AS reauthenticate,
+            (SELECT COUNT(*) FROM verified_signups s WHERE s.velocity_index = i.velocity_index AND s.at > ?4) AS signups_24h,
             (SELECT COUNT(*) FROM verified_signups s WHERE s.velocity_index = i.velocity_index AND s.team_id = a.team_id
-                AND s.user_id = a.user_id AND s.at > ?4),
+                AND s.user_id = a.user_id AND s.at > ?4) AS own_signups_24h,
             (SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) FROM accounts b JOIN daily_counters c ON c.account_id = b.id
                 WHERE b.user_id = a.user_id AND b.target_inbox = i.id
-                AND c.day > ?5 AND c.kind = \(CounterKind.bouncedPermanently.rawValue)),
+                AND c.day > ?5 AND c.kind = \(CounterKind.bouncedPermanently.rawValue)) AS inbox_bounces_7d,
             (SELECT CAST(COALESCE(SUM(d.deletions), 0) AS BIGINT) FROM tombstones d
-                WHERE d.mark = i.tombstone_index AND d.day > ?6),
+                WHERE d.mark = i.tombstone_index AND d.day > ?6) AS deletions_30d,
             CASE WHEN g.id IS NULL AND EXISTS (SELECT 1 FROM account_transfers m JOIN app_transfers w ON w.id = m.transfer_id
-                WHERE m.old_account = a.id AND w.group_id = ?2) THEN 1 ELSE 0 END
+                WHERE m.old_account = a.id AND w.group_id = ?2) THEN 1 ELSE 0 END AS is_transferred
         FROM accounts a
         LEFT JOIN grants g ON g.account_id = a.id AND g.group_id = ?2
         LEFT JOIN external_identities e ON e.account_id = a.id
@@ -118,66 +121,59 @@ package struct HistoryRepository: Sendable {
     fileprivate static let external = select(externalAccount)
     fileprivate static let named = select("COALESCE(\(ownAccount), \(namedExternal))")
 
-    fileprivate static func arguments(team: Int64, group: Int64, subject: GrantSubject, now: Int64) -> [SQLValue] {
+    fileprivate static func sql(team: Int64, group: Int64, subject: GrantSubject, now: Int64) -> SQL {
+        let (text, sub, issuer): (String, String, [String]) =
+            switch subject {
+            case .own(let sub): (own, sub, [])
+            case .named(let sub): (named, sub, [])
+            case .external(let issuer, let subject): (external, subject, [issuer])
+            }
         let today = Day.number(now)
-        var arguments: [SQLValue] = [.integer(team), .integer(group)]
-        switch subject {
-        case .own(let sub), .named(let sub): arguments.append(.text(sub))
-        case .external(_, let subject): arguments.append(.text(subject))
-        }
-        arguments += [
-            .integer(now - day), .integer(today - 7), .integer(today - 30), .integer(now - 90 * day),
-            .integer(now - day - CheckRecord.timeout), .integer(now - CheckRecord.timeout),
+        let values: [any SQLBindable] = [
+            team, group, sub, now - day, today - 7, today - 30, now - 90 * day, now - day - CheckRecord.timeout,
+            now - CheckRecord.timeout,
         ]
-        if case .external(let issuer, _) = subject { arguments.append(.text(issuer)) }
-        return arguments
+        return SQL(text, (values + issuer).map(\.sqlValue))
     }
 }
 
 extension DatabaseConnection {
     /// The history within a transaction: settling reads again what a decision was made on.
     func grantHistory(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws -> GrantHistory? {
-        let sql =
-            switch subject {
-            case .own: HistoryRepository.own
-            case .external: HistoryRepository.external
-            case .named: HistoryRepository.named
-            }
-        let arguments = HistoryRepository.arguments(team: team, group: group, subject: subject, now: now)
-        return try row(sql, arguments).map(GrantHistory.init(row:))
+        try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)).map(GrantHistory.init(row:))
     }
 }
 
 extension GrantHistory {
     fileprivate init(row: SQLRow) throws {
-        accountNumber = try row.integer(0)
-        userNumber = try row.optionalInteger(1)
-        if let number = try row.optionalInteger(2) {
-            grant = GrantFacts(
-                number: number, isAuthorized: try row.text(3) == "authorized", firstAuthorizedAt: try row.integer(4),
-                lastAuthorizedAt: try row.integer(5), revokedAt: try row.optionalInteger(6),
-                realUserStatus: try row.optionalInteger(7).map(Int.init), priorStatus: try row.optionalInteger(8).map(Int.init),
-                signUpCheck: SignUpCheck(rawValue: try row.text(9)) ?? .none, firstAskedAt: try row.optionalInteger(10),
-                lastSeenAt: try row.optionalInteger(11), transferredAt: try row.optionalInteger(12))
+        accountNumber = try row["id"]
+        userNumber = try row["user_id"]
+        if let number: Int64 = try row["grant_id"] {
+            let state: Grant.State = try row["state"]
+            grant = try GrantFacts(
+                number: number, isAuthorized: state == .authorized, firstAuthorizedAt: row["first_authorized_at"],
+                lastAuthorizedAt: row["last_authorized_at"], revokedAt: row["revoked_at"],
+                realUserStatus: row["real_user_status"], priorStatus: row["prior_status"], signUpCheck: row["signup_check"],
+                firstAskedAt: row["first_asked_at"], lastSeenAt: row["last_seen_at"], transferredAt: row["transferred_at"])
         }
-        isTransferred = try row.bool(32)
-        isExternal = try row.bool(13) && userNumber == nil
-        hasEmail = isExternal ? nil : !row.isNull(15) && !row.isNull(17)
-        isForwardingOn = try row.optionalInteger(isExternal ? 14 : 15).map { $0 != 0 }
-        isManaged = try row.optionalInteger(18).map { $0 != 0 }
-        bounces7d = try row.integer(19)
-        userReplies30d = try row.integer(20)
-        forwardingToggles7d = try row.integer(21)
-        rejoins30d = try row.integer(22)
-        failedChecks24h = try row.integer(23)
-        passedChecks90d = try row.integer(24)
-        lastPasses = LastPasses(
-            humanCheck: try row.optionalInteger(25), emailCode: try row.optionalInteger(26),
-            reauthenticate: try row.optionalInteger(27))
-        if !row.isNull(16) {
-            inbox = InboxFacts(
-                signUps24h: try row.integer(28), isOwnSignUpCounted: try row.bool(29), deletions30d: try row.integer(31),
-                bounces7d: try row.integer(30))
+        isTransferred = try row["is_transferred"]
+        isExternal = try row["is_external"] && userNumber == nil
+        let (isRelaying, verifiedAt): (Bool?, Int64?) = try (row["forwarding_on"], row["verified_at"])
+        hasEmail = isExternal ? nil : isRelaying != nil && verifiedAt != nil
+        isForwardingOn = isExternal ? try row["external_forwarding_on"] : isRelaying
+        isManaged = try row["is_managed"]
+        bounces7d = try row["bounces_7d"]
+        userReplies30d = try row["replies_30d"]
+        forwardingToggles7d = try row["toggles_7d"]
+        rejoins30d = try row["rejoins_30d"]
+        failedChecks24h = try row["failed_24h"]
+        passedChecks90d = try row["passed_90d"]
+        lastPasses = try LastPasses(
+            humanCheck: row["human_check"], emailCode: row["email_code"], reauthenticate: row["reauthenticate"])
+        if try row["inbox_id"] as Int64? != nil {
+            inbox = try InboxFacts(
+                signUps24h: row["signups_24h"], isOwnSignUpCounted: row["own_signups_24h"], deletions30d: row["deletions_30d"],
+                bounces7d: row["inbox_bounces_7d"])
         }
     }
 }

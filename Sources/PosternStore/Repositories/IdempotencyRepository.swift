@@ -29,23 +29,23 @@ package struct IdempotencyRepository: Sendable {
         try database.write(.durable, timeout: GroupCommit.timeout) { connection in
             let inserted = try connection.run(
                 """
-                INSERT INTO idempotency_keys (team_id, endpoint, key_mark, body_mark, begun_at) VALUES (?1, ?2, ?3, ?4, ?5)
+                INSERT INTO idempotency_keys (team_id, endpoint, key_mark, body_mark, begun_at)
+                VALUES (\(team), \(endpoint), \(key), \(body), \(now))
                 ON CONFLICT (team_id, endpoint, key_mark) DO UPDATE
                     SET body_mark = excluded.body_mark, begun_at = excluded.begun_at, status = NULL, answer = NULL
-                    WHERE idempotency_keys.begun_at <= ?6 OR (idempotency_keys.status IS NULL AND idempotency_keys.begun_at <= ?7)
-                """,
-                [
-                    .integer(team), .text(endpoint), .blob(key), .blob(body), .integer(now), .integer(now - Self.retention),
-                    .integer(now - Self.flightTime),
-                ])
+                    WHERE idempotency_keys.begun_at <= \(now - Self.retention)
+                        OR (idempotency_keys.status IS NULL AND idempotency_keys.begun_at <= \(now - Self.flightTime))
+                """)
             if inserted > 0 { return .new }
             let row = try connection.row(
-                "SELECT body_mark, status, answer FROM idempotency_keys WHERE team_id = ?1 AND endpoint = ?2 AND key_mark = ?3",
-                [.integer(team), .text(endpoint), .blob(key)])
+                """
+                SELECT body_mark, status, answer FROM idempotency_keys
+                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key)
+                """)
             guard let row else { return .new }
-            guard try row.blob(0) == body else { return .otherBody }
-            guard let status = try row.optionalInteger(1) else { return .inFlight }
-            return .answered(status: Int(status), body: try row.optionalText(2) ?? "")
+            guard try row["body_mark"] == body else { return .otherBody }
+            guard let status: Int = try row["status"] else { return .inFlight }
+            return .answered(status: status, body: try row["answer"] ?? "")
         }
     }
 
@@ -55,9 +55,10 @@ package struct IdempotencyRepository: Sendable {
         try database.write(.durable, timeout: GroupCommit.timeout) { connection in
             try connection.run(
                 """
-                UPDATE idempotency_keys SET status = ?4, answer = ?5
-                WHERE team_id = ?1 AND endpoint = ?2 AND key_mark = ?3 AND begun_at = ?6 AND status IS NULL
-                """, [.integer(team), .text(endpoint), .blob(key), .integer(Int64(status)), .text(body), .integer(begunAt)])
+                UPDATE idempotency_keys SET status = \(status), answer = \(body)
+                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND begun_at = \(begunAt)
+                    AND status IS NULL
+                """)
         }
     }
 
@@ -67,8 +68,9 @@ package struct IdempotencyRepository: Sendable {
             try connection.run(
                 """
                 DELETE FROM idempotency_keys
-                WHERE team_id = ?1 AND endpoint = ?2 AND key_mark = ?3 AND begun_at = ?4 AND status IS NULL
-                """, [.integer(team), .text(endpoint), .blob(key), .integer(begunAt)])
+                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND begun_at = \(begunAt)
+                    AND status IS NULL
+                """)
         }
     }
 
@@ -78,8 +80,9 @@ package struct IdempotencyRepository: Sendable {
             try connection.run(
                 """
                 DELETE FROM idempotency_keys WHERE (team_id, endpoint, key_mark) IN
-                    (SELECT team_id, endpoint, key_mark FROM idempotency_keys WHERE begun_at <= ?1 LIMIT ?2)
-                """, [.integer(now - Self.retention), .integer(Int64(limit))])
+                    (SELECT team_id, endpoint, key_mark FROM idempotency_keys WHERE begun_at <= \(now - Self.retention)
+                        LIMIT \(limit))
+                """)
         }
     }
 }

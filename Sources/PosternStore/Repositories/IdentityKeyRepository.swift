@@ -13,7 +13,7 @@ package struct IdentityKeyRepository: Sendable {
 
     /// All keys, the newest first.
     package func keys() throws -> [IdentityKey] {
-        try database.read { try $0.rows(Self.select + " ORDER BY id DESC", []).map(IdentityKey.init(row:)) }
+        try database.read { try $0.rows("\(Self.select) ORDER BY id DESC").map(IdentityKey.init(row:)) }
     }
 
     /// Grows with every change; 0 while there is no key. Cheap enough to be asked every second.
@@ -24,11 +24,10 @@ package struct IdentityKeyRepository: Sendable {
     package func signing() throws -> (revision: Int64, active: (key: IdentityKey, pem: String)?, published: [IdentityKey]) {
         try database.read { connection in
             let published = try connection.rows(
-                Self.select
-                    + """
-                     WHERE state <> 'retired'
-                    ORDER BY CASE state WHEN 'active' THEN 0 WHEN 'next' THEN 1 ELSE 2 END, id DESC
-                    """, []
+                """
+                \(Self.select) WHERE state <> 'retired'
+                ORDER BY CASE state WHEN 'active' THEN 0 WHEN 'next' THEN 1 ELSE 2 END, id DESC
+                """
             ).map(IdentityKey.init(row:))
             let active = try published.first { $0.state == .active }.map { ($0, try pem(connection, $0)) }
             return (try revision(connection), active, published)
@@ -65,11 +64,15 @@ package struct IdentityKeyRepository: Sendable {
                         + "know it yet: try again later, or repeat with --early")
             }
             try connection.run(
-                "UPDATE identity_keys SET state = 'retiring', deactivated_at = ?2, revision = ?3 WHERE id = ?1",
-                [.integer(old.number), .integer(change.now), .integer(try nextRevision(connection))])
+                """
+                UPDATE identity_keys SET state = 'retiring', deactivated_at = \(change.now),
+                    revision = \(try nextRevision(connection)) WHERE id = \(old.number)
+                """)
             try connection.run(
-                "UPDATE identity_keys SET state = 'active', activated_at = ?2, revision = ?3 WHERE id = ?1",
-                [.integer(new.number), .integer(change.now), .integer(try nextRevision(connection))])
+                """
+                UPDATE identity_keys SET state = 'active', activated_at = \(change.now),
+                    revision = \(try nextRevision(connection)) WHERE id = \(new.number)
+                """)
             let next = try insert(connection, replacement, .next, change)
             try connection.audit(
                 change, "signing-key.rotate", "signing-key:\(new.keyID)", "replaces \(old.keyID), next \(replacement.keyID)")
@@ -81,7 +84,7 @@ package struct IdentityKeyRepository: Sendable {
     /// next.
     package func retire(_ keyID: String, _ change: Change) throws -> IdentityKey {
         try database.write(.durable) { connection in
-            guard let row = try connection.row(Self.select + " WHERE kid = ?1", [.text(keyID)]) else {
+            guard let row = try connection.row("\(Self.select) WHERE kid = \(keyID)") else {
                 throw StoreRefusal(.notFound, "there is no key \(keyID): see postern signing-key list")
             }
             let key = try IdentityKey(row: row)
@@ -102,10 +105,10 @@ package struct IdentityKeyRepository: Sendable {
     @discardableResult
     package func retireExpired(_ change: Change) throws -> Int {
         let bound = change.now - Self.publicationAfterUse
-        let query = Self.select + " WHERE state = 'retiring' AND deactivated_at <= ?1"
-        guard try database.read({ try !$0.rows(query, [.integer(bound)]).isEmpty }) else { return 0 }
+        let query: SQL = "\(Self.select) WHERE state = 'retiring' AND deactivated_at <= \(bound)"
+        guard try database.row(query) != nil else { return 0 }
         return try database.write(.durable) { connection in
-            let keys = try connection.rows(query, [.integer(bound)]).map(IdentityKey.init(row:))
+            let keys = try connection.rows(query).map(IdentityKey.init(row:))
             for key in keys {
                 try end(connection, key, change)
                 try connection.audit(change, "signing-key.retire", "signing-key:\(key.keyID)", "its time was over")
@@ -117,9 +120,10 @@ package struct IdentityKeyRepository: Sendable {
     private func end(_ connection: any DatabaseConnection, _ key: IdentityKey, _ change: Change) throws {
         try connection.run(
             """
-            UPDATE identity_keys SET state = 'retired', private_key = NULL, private_sealed = NULL, retired_at = ?2, revision = ?3
-            WHERE id = ?1
-            """, [.integer(key.number), .integer(change.now), .integer(try nextRevision(connection))])
+            UPDATE identity_keys SET state = 'retired', private_key = NULL, private_sealed = NULL, retired_at = \(change.now),
+                revision = \(try nextRevision(connection))
+            WHERE id = \(key.number)
+            """)
     }
 
     @discardableResult
@@ -127,42 +131,40 @@ package struct IdentityKeyRepository: Sendable {
         _ connection: any DatabaseConnection, _ new: NewIdentityKey, _ state: IdentityKey.State, _ change: Change
     ) throws -> IdentityKey {
         let sealed = try sealer.seal(new.pem, .identityKey(new.keyID), connection)
-        let row = try connection.row(
+        let number = try connection.inserted(
             """
             INSERT INTO identity_keys (kid, public_jwk, private_key, private_sealed, state, created_at, activated_at, revision)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id
-            """,
-            [
-                .text(new.keyID), .text(new.publicJWK), .text(sealed.key), .blob(sealed.octets), .text(state.rawValue),
-                .integer(change.now), .optional(state == .active ? change.now : nil), .integer(try nextRevision(connection)),
-            ])
-        guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
-        return try key(connection, row.integer(0))
+            VALUES (\(new.keyID), \(new.publicJWK), \(sealed.key), \(sealed.octets), \(state), \(change.now),
+                \(state == .active ? change.now : nil), \(try nextRevision(connection))) RETURNING id
+            """)
+        return try key(connection, number)
     }
 
     private func pem(_ connection: any DatabaseConnection, _ key: IdentityKey) throws -> String {
         let row = try connection.row(
-            "SELECT private_key, private_sealed FROM identity_keys WHERE id = ?1", [.integer(key.number)])
-        guard let row, !row.isNull(0) else { throw PermanentStoreError(.unexpectedData, "the active key has no private part") }
-        return try sealer.openText(SealedValue(key: row.text(0), octets: row.blob(1)), .identityKey(key.keyID))
+            "SELECT private_key, private_sealed FROM identity_keys WHERE id = \(key.number)")
+        guard let sealed = try row.flatMap({ try SealedValue(row: $0, "private") }) else {
+            throw PermanentStoreError(.unexpectedData, "the active key has no private part")
+        }
+        return try sealer.openText(sealed, .identityKey(key.keyID))
     }
 
-    private static let select =
+    private static let select: SQL =
         "SELECT id, kid, public_jwk, state, created_at, activated_at, deactivated_at, retired_at FROM identity_keys"
 
     private func key(_ connection: any DatabaseConnection, _ number: Int64) throws -> IdentityKey {
-        guard let row = try connection.row(Self.select + " WHERE id = ?1", [.integer(number)]) else {
+        guard let row = try connection.row("\(Self.select) WHERE id = \(number)") else {
             throw PermanentStoreError(.unexpectedData, "a key disappeared")
         }
         return try IdentityKey(row: row)
     }
 
     private func current(_ connection: any DatabaseConnection, _ state: IdentityKey.State) throws -> IdentityKey? {
-        try connection.row(Self.select + " WHERE state = ?1", [.text(state.rawValue)]).map(IdentityKey.init(row:))
+        try connection.row("\(Self.select) WHERE state = \(state)").map(IdentityKey.init(row:))
     }
 
     private func revision(_ connection: any DatabaseConnection) throws -> Int64 {
-        try connection.row("SELECT COALESCE(MAX(revision), 0) FROM identity_keys", [])?.integer(0) ?? 0
+        try connection.value("SELECT MAX(revision) AS revision FROM identity_keys") ?? 0
     }
 
     private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection) + 1 }
@@ -171,12 +173,8 @@ package struct IdentityKeyRepository: Sendable {
 extension IdentityKey {
     /// From the columns of `IdentityKeyRepository.select`.
     fileprivate init(row: SQLRow) throws {
-        guard let state = State(rawValue: try row.text(3)) else {
-            throw PermanentStoreError(.unexpectedData, "a key is in an unknown state")
-        }
-        self.init(
-            number: try row.integer(0), keyID: try row.text(1), publicJWK: try row.text(2), state: state,
-            createdAt: try row.integer(4), activatedAt: try row.optionalInteger(5), deactivatedAt: try row.optionalInteger(6),
-            retiredAt: try row.optionalInteger(7))
+        try self.init(
+            number: row["id"], keyID: row["kid"], publicJWK: row["public_jwk"], state: row["state"], createdAt: row["created_at"],
+            activatedAt: row["activated_at"], deactivatedAt: row["deactivated_at"], retiredAt: row["retired_at"])
     }
 }

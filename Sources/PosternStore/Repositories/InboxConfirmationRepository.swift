@@ -26,20 +26,16 @@ package struct InboxConfirmationRepository: Sendable {
             try connection.reserveNotice(
                 .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits,
                 now: change.now)
-            try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = ?1", [.integer(inbox.id)])
-            let row = try connection.row(
+            try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = \(inbox.id)")
+            let number = try connection.inserted(
                 """
                 INSERT INTO inbox_verifications (inbox_id, code_hash, link_hash, answer_nonce, created_at, expires_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id
-                """,
-                [
-                    .integer(inbox.id), .blob(secrets.hash(.verificationCode, code, context: "\(inbox.id)")),
-                    .blob(secrets.hash(.verificationLink, token)), .integer(nonce), .integer(change.now), .integer(expiresAt),
-                ])
-            guard let row else { throw PermanentStoreError(.unexpectedData, "an insertion returned nothing") }
+                VALUES (\(inbox.id), \(secrets.hash(.verificationCode, code, context: "\(inbox.id)")),
+                    \(secrets.hash(.verificationLink, token)), \(nonce), \(change.now), \(expiresAt)) RETURNING id
+                """)
             try connection.audit(change, "inbox.verify", "user:\(id)", "inbox \(inbox.number)")
             return PendingConfirmation(
-                number: try row.integer(0), inbox: inbox, code: code, linkToken: token, answerNonce: nonce, expiresAt: expiresAt)
+                number: number, inbox: inbox, code: code, linkToken: token, answerNonce: nonce, expiresAt: expiresAt)
         }
     }
 
@@ -50,12 +46,12 @@ package struct InboxConfirmationRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT v.created_at, v.expires_at, v.tries FROM inbox_verifications v JOIN inboxes i ON i.id = v.inbox_id
-                WHERE i.number = ?1 AND i.user_id = ?2 AND v.confirmed_at IS NULL AND v.expires_at > ?3
-                """, [.integer(number), .integer(user), .integer(now)])
+                WHERE i.number = \(number) AND i.user_id = \(user) AND v.confirmed_at IS NULL AND v.expires_at > \(now)
+                """)
             return try row.map {
-                VerificationState(
-                    inboxNumber: number, createdAt: try $0.integer(0), expiresAt: try $0.integer(1),
-                    triesLeft: max(0, limits.tries - Int(try $0.integer(2))))
+                try VerificationState(
+                    inboxNumber: number, createdAt: $0["created_at"], expiresAt: $0["expires_at"],
+                    triesLeft: max(0, limits.tries - $0["tries"]))
             }
         }
     }
@@ -71,17 +67,19 @@ package struct InboxConfirmationRepository: Sendable {
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
             guard !inbox.isVerified else { return .success(inbox) }
             let row = try connection.row(
-                "SELECT id, code_hash, tries FROM inbox_verifications WHERE inbox_id = ?1 AND expires_at > ?2 AND confirmed_at IS NULL",
-                [.integer(inbox.id), .integer(change.now)])
+                """
+                SELECT id, code_hash, tries FROM inbox_verifications
+                WHERE inbox_id = \(inbox.id) AND expires_at > \(change.now) AND confirmed_at IS NULL
+                """)
             guard let row else {
                 return .failure(StoreRefusal(.unmet, "no verification is in progress: its message has expired or was never sent"))
             }
-            let used = Int(try row.integer(2))
+            let (number, used): (Int64, Int) = try (row["id"], row["tries"])
             guard used < limits.tries else {
                 return .failure(StoreRefusal(.unmet, "too many wrong codes: request another message with a new code"))
             }
-            guard constantTimeEqual(try row.blob(1), secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
-                try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = ?1", [.integer(row.integer(0))])
+            guard constantTimeEqual(try row["code_hash"], secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
+                try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = \(number)")
                 let left = limits.tries - used - 1
                 return .failure(
                     StoreRefusal(
@@ -91,7 +89,7 @@ package struct InboxConfirmationRepository: Sendable {
                             : "the code is wrong: \(left) \(left == 1 ? "try is" : "tries are") left"))
             }
             return .success(
-                try finish(connection, tracker, verification: row.integer(0), user: user, id: id, inbox, "by code", change))
+                try finish(connection, tracker, verification: number, user: user, id: id, inbox, "by code", change))
         }
         return try outcome.get()
     }
@@ -132,18 +130,18 @@ package struct InboxConfirmationRepository: Sendable {
         try inboxes.events.write(at: now) { connection, tracker in
             let row = try connection.row(
                 """
-                SELECT v.answer_nonce, i.canonical_index, i.user_id, u.handle, i.id FROM inbox_verifications v
+                SELECT v.answer_nonce, i.canonical_index, i.user_id, u.handle, i.id AS inbox_id FROM inbox_verifications v
                 JOIN inboxes i ON i.id = v.inbox_id JOIN users u ON u.id = i.user_id
-                WHERE v.id = ?1 AND v.expires_at > ?2
-                """, [.integer(number), .integer(now)])
-            guard let row, try row.integer(0) == nonce,
-                inboxes.index.isCanonical(try row.blob(1), of: author)
+                WHERE v.id = \(number) AND v.expires_at > \(now)
+                """)
+            guard let row, try row["answer_nonce"] == nonce,
+                inboxes.index.isCanonical(try row["canonical_index"], of: author)
             else { return nil }
-            let id = try row.text(3)
-            let inbox = try inboxes.inbox(connection, user: row.integer(2), row: row.integer(4))
+            let (user, id): (Int64, String) = try (row["user_id"], row["handle"])
+            let inbox = try inboxes.inbox(connection, user: user, row: row["inbox_id"])
             guard !inbox.isVerified, !isTrial else { return ConfirmedInbox(userID: id, inbox: inbox, isNew: false) }
             let confirmed = try finish(
-                connection, tracker, verification: number, user: row.integer(2), id: id, inbox, "by answer",
+                connection, tracker, verification: number, user: user, id: id, inbox, "by answer",
                 Change(actor: "user:\(id)", now: now))
             return ConfirmedInbox(userID: id, inbox: confirmed, isNew: true)
         }
@@ -159,15 +157,15 @@ package struct InboxConfirmationRepository: Sendable {
     private func find(_ connection: any DatabaseConnection, link token: String, now: Int64) throws -> Found? {
         let row = try connection.row(
             """
-            SELECT v.id, i.user_id, u.handle, i.id FROM inbox_verifications v
+            SELECT v.id, i.user_id, u.handle, i.id AS inbox_id FROM inbox_verifications v
             JOIN inboxes i ON i.id = v.inbox_id JOIN users u ON u.id = i.user_id
-            WHERE v.link_hash = ?1 AND v.expires_at > ?2
-            """, [.blob(secrets.hash(.verificationLink, token)), .integer(now)])
+            WHERE v.link_hash = \(secrets.hash(.verificationLink, token)) AND v.expires_at > \(now)
+            """)
         guard let row else { return nil }
-        let (user, id) = (try row.integer(1), try row.text(2))
-        return Found(
-            verification: try row.integer(0), user: user, id: id,
-            inbox: try inboxes.inbox(connection, user: user, row: row.integer(3)))
+        let user: Int64 = try row["user_id"]
+        return try Found(
+            verification: row["id"], user: user, id: row["handle"],
+            inbox: inboxes.inbox(connection, user: user, row: row["inbox_id"]))
     }
 
     private func finish(
@@ -177,7 +175,7 @@ package struct InboxConfirmationRepository: Sendable {
     ) throws -> Inbox {
         let confirmed = try inboxes.confirm(connection, tracker, user: user, id: id, inbox, detail: how, change)
         try connection.run(
-            "UPDATE inbox_verifications SET confirmed_at = ?2 WHERE id = ?1", [.integer(verification), .integer(change.now)])
+            "UPDATE inbox_verifications SET confirmed_at = \(change.now) WHERE id = \(verification)")
         return confirmed
     }
 
@@ -192,8 +190,10 @@ package struct InboxConfirmationRepository: Sendable {
                 ("notices", "sent_at", now - NoticeWindow.kept),
             ] {
                 let deleted = try connection.run(
-                    "DELETE FROM \(table) WHERE id IN (SELECT id FROM \(table) WHERE \(column) <= ?1 LIMIT ?2)",
-                    [.integer(before), .integer(Int64(limit))])
+                    """
+                    DELETE FROM \(raw: table)
+                    WHERE id IN (SELECT id FROM \(raw: table) WHERE \(raw: column) <= \(before) LIMIT \(limit))
+                    """)
                 most = max(most, deleted)
             }
             return most
@@ -213,23 +213,20 @@ extension DatabaseConnection {
     /// Counts our own message, or refuses it (`limit`).
     /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
     func reserveNotice(_ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64, limits: NoticeLimits, now: Int64) throws {
-        let since = SQLValue.integer(now - NoticeWindow.length)
-        let row = try row(
-            """
-            SELECT (SELECT COUNT(*) FROM notices WHERE canonical_index IN (?1, ?5) AND sent_at > ?2 AND kind = ?4),
-                (SELECT COUNT(*) FROM notices WHERE user_id = ?3 AND sent_at > ?2),
-                (SELECT COUNT(*) FROM notices WHERE sent_at > ?2),
-                (SELECT MIN(sent_at) FROM notices WHERE canonical_index IN (?1, ?5) AND sent_at > ?2 AND kind = ?4),
-                (SELECT MIN(sent_at) FROM notices WHERE user_id = ?3 AND sent_at > ?2),
-                (SELECT MIN(sent_at) FROM notices WHERE sent_at > ?2)
-            """, [index.0, since, .integer(user), .text(kind.rawValue), index.1])
-        for (column, limit, what) in [
-            (0, limits.perInbox, "to this inbox"), (1, limits.perUser, "for this user"),
-            (2, limits.perInstallation, "of this installation"),
-        ] {
-            guard try row?.integer(column) ?? 0 < Int64(limit) else {
+        let parts: [(SQL, limit: Int, what: String)] = [
+            ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),
+            ("user_id = \(user)", limits.perUser, "for this user"),
+            ("1 = 1", limits.perInstallation, "of this installation"),
+        ]
+        for (condition, limit, what) in parts {
+            let row = try row(
+                """
+                SELECT COUNT(*) AS count, MIN(sent_at) AS oldest FROM notices
+                WHERE sent_at > \(now - NoticeWindow.length) AND \(condition)
+                """)
+            guard try row?["count"] ?? 0 < limit else {
                 // Until the oldest leaves the window.
-                let wait = max(1, (try row?.optionalInteger(column + 3) ?? now) + NoticeWindow.length - now)
+                let wait = max(1, (try row?["oldest"] ?? now) + NoticeWindow.length - now)
                 let minutes = (wait + 59) / 60
                 throw StoreRefusal(
                     .limit,
@@ -238,7 +235,8 @@ extension DatabaseConnection {
             }
         }
         try run(
-            "INSERT INTO notices (kind, canonical_index, user_id, sent_at) VALUES (?1, ?2, ?3, ?4)",
-            [.text(kind.rawValue), index.0, .integer(user), .integer(now)])
+            """
+            INSERT INTO notices (kind, canonical_index, user_id, sent_at) VALUES (\(kind), \(index.0), \(user), \(now))
+            """)
     }
 }

@@ -24,13 +24,13 @@ package struct InboxRepository: Sendable {
     /// How many inboxes forwarding is suspended to, and the users of those that were suspended last, each once.
     package func suspended(limit: Int) throws -> (count: Int, users: [String]) {
         try database.read { connection in
-            let count = try connection.row("SELECT COUNT(*) FROM inboxes WHERE suspended_at IS NOT NULL", [])?.integer(0) ?? 0
-            let users = try connection.rows(
+            let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE suspended_at IS NOT NULL")
+            let users: [String] = try connection.values(
                 """
                 SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
-                WHERE i.suspended_at IS NOT NULL GROUP BY u.handle ORDER BY MAX(i.suspended_at) DESC, u.handle LIMIT ?1
-                """, [.integer(Int64(limit))])
-            return (Int(count), try users.map { try $0.text(0) })
+                WHERE i.suspended_at IS NOT NULL GROUP BY u.handle ORDER BY MAX(i.suspended_at) DESC, u.handle LIMIT \(limit)
+                """)
+            return (count ?? 0, users)
         }
     }
 
@@ -61,43 +61,40 @@ package struct InboxRepository: Sendable {
         try connection.require(.index, entry.key)
         if isVerified { try refuseOwned(connection, inbox) }
         guard try row(connection, user: user, inbox) == nil else { throw owned(by: id) }
-        let count = try connection.row("SELECT COUNT(*) FROM inboxes WHERE user_id = ?1", [.integer(user)])
-        guard try count?.integer(0) ?? 0 < Self.maximumPerUser else {
+        let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE user_id = \(user)")
+        guard count ?? 0 < Self.maximumPerUser else {
             throw StoreRefusal(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, which is the maximum: remove one")
         }
         let sealed = try sealer.seal(address, .inbox(user: user), connection)
         let number = try nextNumber(connection, user: user)
-        let row = try connection.row(
+        let added: Int64? = try connection.value(
             """
             INSERT INTO inboxes
                 (user_id, address_key, address_sealed, index_key, address_index, canonical_index, reply_only, created_at,
                 verified_at, velocity_index, tombstone_index, number)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
-            """,
-            [
-                .integer(user), .text(sealed.key), .blob(sealed.octets), .text(entry.key), .blob(entry.exact),
-                .blob(entry.canonical), .bool(isReplyOnly), .integer(change.now),
-                .optional(isVerified ? change.now : nil), .blob(index.velocity(address)),
-                .blob(marks.inbox(canonicalIndex: index.lasting(address))), .integer(number),
-            ])
-        guard let row else { throw owned(by: id) }
+            VALUES (\(user), \(sealed.key), \(sealed.octets), \(entry.key), \(entry.exact), \(entry.canonical), \(isReplyOnly),
+                \(change.now), \(isVerified ? change.now : nil), \(index.velocity(address)),
+                \(marks.inbox(canonicalIndex: index.lasting(address))), \(number))
+            ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
+            """)
+        guard let added else { throw owned(by: id) }
         try updateDefault(connection, user: user, change)
         try connection.audit(
             change, "inbox.add", "user:\(id)",
             "inbox \(number)\(isVerified ? " verified" : "")\(isReplyOnly ? " reply-only" : "")")
-        return try row.integer(0)
+        return added
     }
 
     /// The user's next number, taken. A number that one of the user's inboxes had before numbers were the user's is left out.
     private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws -> Int64 {
         while true {
-            let row = try connection.row(
-                "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = ?1 RETURNING last_inbox_number",
-                [.integer(user)])
-            guard let row else { throw PermanentStoreError(.unexpectedData, "an inbox is added for a user who does not exist") }
-            let number = try row.integer(0)
+            let number: Int64? = try connection.value(
+                "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = \(user) RETURNING last_inbox_number")
+            guard let number else {
+                throw PermanentStoreError(.unexpectedData, "an inbox is added for a user who does not exist")
+            }
             let former = try connection.row(
-                "SELECT id FROM inboxes WHERE user_id = ?1 AND former_number = ?2", [.integer(user), .integer(number)])
+                "SELECT id FROM inboxes WHERE user_id = \(user) AND former_number = \(number)")
             if former == nil { return number }
         }
     }
@@ -106,7 +103,7 @@ package struct InboxRepository: Sendable {
     package func inboxes(user id: String) throws -> [Inbox] {
         try database.read { connection in
             let user = try connection.userNumber(id)
-            return try connection.rows(Self.select + " WHERE user_id = ?1 ORDER BY id", [.integer(user)])
+            return try connection.rows("\(Self.select) WHERE user_id = \(user) ORDER BY id")
                 .map { try inbox(row: $0, user: user) }
         }
     }
@@ -136,7 +133,7 @@ package struct InboxRepository: Sendable {
         try tracker.snapshot(.user(user))
         try refuseOwned(connection, inbox.address)
         try connection.run(
-            "UPDATE inboxes SET verified_at = ?2 WHERE id = ?1", [.integer(inbox.id), .integer(change.now)])
+            "UPDATE inboxes SET verified_at = \(change.now) WHERE id = \(inbox.id)")
         try connection.forgetFailures(inbox: inbox.id, change)
         try updateDefault(connection, user: user, change)
         try connection.audit(
@@ -170,10 +167,9 @@ package struct InboxRepository: Sendable {
 
     /// Bounces of mail from before, which went to another inbox, do not count against this one. A suspension stays.
     private func setDefault(_ connection: any DatabaseConnection, user: Int64, row id: Int64, _ change: Change) throws {
-        try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = ?1 AND is_default = 1", [.integer(user)])
+        try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = \(user) AND is_default = 1")
         try connection.run(
-            "UPDATE inboxes SET is_default = 1, failures_from = ?2 WHERE id = ?1",
-            [.integer(id), .integer(Day.number(change.now))])
+            "UPDATE inboxes SET is_default = 1, failures_from = \(Day.number(change.now)) WHERE id = \(id)")
     }
 
     /// One inbox of a user.
@@ -189,9 +185,11 @@ package struct InboxRepository: Sendable {
             try tracker.snapshot(.user(user))
             // Nor does the number come back that it had before numbers were the user's.
             try connection.run(
-                "UPDATE users SET last_inbox_number = f.former_number FROM inboxes f WHERE f.id = ?2 AND users.id = ?1 AND f.former_number > last_inbox_number",
-                [.integer(user), .integer(inbox.id)])
-            try connection.run("DELETE FROM inboxes WHERE id = ?1", [.integer(inbox.id)])
+                """
+                UPDATE users SET last_inbox_number = f.former_number FROM inboxes f
+                WHERE f.id = \(inbox.id) AND users.id = \(user) AND f.former_number > last_inbox_number
+                """)
+            try connection.run("DELETE FROM inboxes WHERE id = \(inbox.id)")
             try updateDefault(connection, user: user, change)
             try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")
         }
@@ -201,20 +199,19 @@ package struct InboxRepository: Sendable {
     package func userID(verified inbox: InboxAddress) throws -> String? {
         let search = index.search(inbox.revealed).exact
         return try database.read { connection in
-            try connection.row(
+            try connection.value(
                 """
                 SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
-                WHERE i.address_index IN (?1, ?2) AND i.verified_at IS NOT NULL
-                """, [search.0, search.1])?.text(0)
+                WHERE i.address_index IN (\(search.0), \(search.1)) AND i.verified_at IS NOT NULL
+                """)
         }
     }
 
     /// The store's id of this inbox of a user; nil where they do not have it.
     func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws -> Int64? {
         let search = index.search(inbox.revealed).exact
-        return try connection.row(
-            "SELECT id FROM inboxes WHERE user_id = ?1 AND address_index IN (?2, ?3)", [.integer(user), search.0, search.1])?
-            .integer(0)
+        return try connection.value(
+            "SELECT id FROM inboxes WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))")
     }
 
     private func owned(by id: String) -> StoreRefusal {
@@ -224,7 +221,7 @@ package struct InboxRepository: Sendable {
     private func refuseOwned(_ connection: any DatabaseConnection, _ inbox: InboxAddress) throws {
         let search = index.search(inbox.revealed).exact
         let owned = try connection.row(
-            "SELECT user_id FROM inboxes WHERE address_index IN (?1, ?2) AND verified_at IS NOT NULL", [search.0, search.1])
+            "SELECT user_id FROM inboxes WHERE address_index IN (\(search.0), \(search.1)) AND verified_at IS NOT NULL")
         guard owned == nil else {
             throw StoreRefusal(.exists, "this inbox is already verified for a user, and an inbox belongs to one user")
         }
@@ -234,16 +231,16 @@ package struct InboxRepository: Sendable {
     private func updateDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws {
         let rows = try connection.rows(
             """
-            SELECT id, is_default, CASE WHEN verified_at IS NULL THEN 0 ELSE 1 END FROM inboxes
-            WHERE user_id = ?1 AND reply_only = 0 ORDER BY 3 DESC, is_default DESC, id
-            """, [.integer(user)])
-        guard let best = rows.first, try !best.bool(1) else { return }
-        try setDefault(connection, user: user, row: try best.integer(0), change)
+            SELECT id, is_default, CASE WHEN verified_at IS NULL THEN 0 ELSE 1 END AS is_verified FROM inboxes
+            WHERE user_id = \(user) AND reply_only = 0 ORDER BY 3 DESC, is_default DESC, id
+            """)
+        guard let best = rows.first, try !best["is_default"] else { return }
+        try setDefault(connection, user: user, row: try best["id"], change)
     }
 
-    private static let select =
-        """
-        SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at, suspended_failures, number
+    private static let select: SQL = """
+        SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at, suspended_failures,
+            number
         FROM inboxes
         """
 
@@ -251,12 +248,12 @@ package struct InboxRepository: Sendable {
         let row: SQLRow?
         switch name {
         case .number(let number):
-            row = try connection.row(Self.select + " WHERE user_id = ?1 AND number = ?2", [.integer(user), .integer(number)])
+            row = try connection.row("\(Self.select) WHERE user_id = \(user) AND number = \(number)")
             if row == nil { try refuseFormer(connection, user: user, id: id, number) }
         case .address(let inbox):
             let search = index.search(inbox.revealed).exact
             row = try connection.row(
-                Self.select + " WHERE user_id = ?1 AND address_index IN (?2, ?3)", [.integer(user), search.0, search.1])
+                "\(Self.select) WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))")
         }
         guard let row else { throw StoreRefusal(.notFound, "user \(id) has no such inbox: see postern inbox list \(id)") }
         return try inbox(row: row, user: user)
@@ -264,16 +261,16 @@ package struct InboxRepository: Sendable {
 
     /// The user's inbox with this id of the store's.
     func inbox(_ connection: any DatabaseConnection, user: Int64, row id: Int64) throws -> Inbox {
-        let row = try connection.row(Self.select + " WHERE user_id = ?1 AND id = ?2", [.integer(user), .integer(id)])
+        let row = try connection.row("\(Self.select) WHERE user_id = \(user) AND id = \(id)")
         guard let row else { throw StoreRefusal(.notFound, "this inbox has been removed") }
         return try inbox(row: row, user: user)
     }
 
     /// Says the new number of an inbox that is named by the one it had before numbers were the user's.
     private func refuseFormer(_ connection: any DatabaseConnection, user: Int64, id: String, _ former: Int64) throws {
-        let row = try connection.row(
-            "SELECT number FROM inboxes WHERE user_id = ?1 AND former_number = ?2", [.integer(user), .integer(former)])
-        guard let number = try row?.integer(0) else { return }
+        let number: Int64? = try connection.value(
+            "SELECT number FROM inboxes WHERE user_id = \(user) AND former_number = \(former)")
+        guard let number else { return }
         throw StoreRefusal(
             .notFound,
             "inbox \(former) of user \(id) is now inbox \(number), because inboxes are numbered for each user: see postern inbox list \(id)"
@@ -281,11 +278,9 @@ package struct InboxRepository: Sendable {
     }
 
     private func inbox(row: SQLRow, user: Int64) throws -> Inbox {
-        Inbox(
-            id: try row.integer(0), number: try row.integer(9), address: try sealer.inbox(row, 1, user: user),
-            verifiedAt: try row.optionalInteger(3),
-            isDefault: try row.bool(4), isReplyOnly: try row.bool(5), createdAt: try row.integer(6),
-            suspendedAt: try row.optionalInteger(7),
-            suspendedFailures: Int(try row.optionalInteger(8) ?? 0))
+        try Inbox(
+            id: row["id"], number: row["number"], address: sealer.inbox(row, user: user), verifiedAt: row["verified_at"],
+            isDefault: row["is_default"], isReplyOnly: row["reply_only"], createdAt: row["created_at"],
+            suspendedAt: row["suspended_at"], suspendedFailures: row["suspended_failures"] ?? 0)
     }
 }

@@ -11,25 +11,20 @@ package struct IssuerRepository: Sendable {
     package func add(_ issuer: Issuer, _ change: Change) throws -> Issuer {
         let name = try Identifier.checked(issuer.name, "an issuer's name")
         return try database.write(.durable) { connection in
-            let count = try connection.row("SELECT COUNT(*) FROM issuers", [])?.integer(0) ?? 0
-            guard count < Self.maximumCount else {
+            guard try connection.value("SELECT COUNT(*) AS count FROM issuers") ?? 0 < Self.maximumCount else {
                 throw StoreRefusal(.limit, "there are \(Self.maximumCount) issuers, which is the maximum")
             }
             let row = try connection.row(
                 """
                 INSERT INTO issuers (name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING RETURNING id
-                """,
-                [
-                    .text(name), .text(issuer.iss), .text(issuer.source.rawValue), .text(issuer.location),
-                    .bool(issuer.allowsHTTP), .text(issuer.algorithms.joined(separator: ",")), .text(issuer.nonceForm),
-                    .integer(issuer.leeway), .integer(change.now),
-                ])
+                VALUES (\(name), \(issuer.iss), \(issuer.source), \(issuer.location), \(issuer.allowsHTTP),
+                    \(issuer.algorithms.joined(separator: ",")), \(issuer.nonceForm), \(issuer.leeway), \(change.now))
+                ON CONFLICT DO NOTHING RETURNING id
+                """)
             guard row != nil else {
-                let other = try connection.row("SELECT name FROM issuers WHERE iss = ?1", [.text(issuer.iss)])
+                let other: String? = try connection.value("SELECT name FROM issuers WHERE iss = \(issuer.iss)")
                 throw StoreRefusal(
-                    .exists,
-                    try other.map { "issuer \(try $0.text(0)) already has this iss" } ?? "issuer \(name) already exists")
+                    .exists, other.map { "issuer \($0) already has this iss" } ?? "issuer \(name) already exists")
             }
             try connection.audit(
                 change, "issuer.add", "issuer:\(name)", "\(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
@@ -39,7 +34,7 @@ package struct IssuerRepository: Sendable {
 
     /// All issuers by name.
     package func issuers() throws -> [Issuer] {
-        try database.read { try $0.rows(Self.select + " ORDER BY name", []).map(Issuer.init(row:)) }
+        try database.read { try $0.rows("\(Self.select) ORDER BY name").map(Issuer.init(row:)) }
     }
 
     /// The issuer of this name, or `StoreRefusal` (`notFound`).
@@ -52,8 +47,8 @@ package struct IssuerRepository: Sendable {
             guard try !configured(connection).contains(issuer.name) else {
                 throw StoreRefusal(.unmet, "issuer \(issuer.name) is configured in postern.yaml: remove it there, under issuers")
             }
-            try connection.run("DELETE FROM issuer_keys WHERE issuer_id = ?1", [.integer(issuer.number)])
-            try connection.run("DELETE FROM issuers WHERE id = ?1", [.integer(issuer.number)])
+            try connection.run("DELETE FROM issuer_keys WHERE issuer_id = \(issuer.number)")
+            try connection.run("DELETE FROM issuers WHERE id = \(issuer.number)")
             try connection.audit(change, "issuer.remove", "issuer:\(issuer.name)")
         }
     }
@@ -64,7 +59,7 @@ package struct IssuerRepository: Sendable {
     package func configured() throws -> Set<String> { try database.read(configured) }
 
     private func configured(_ connection: any DatabaseConnection) throws -> Set<String> {
-        let value = try connection.row("SELECT value FROM settings WHERE name = ?1", [.text(Self.configuredSetting)])?.text(0)
+        let value: String? = try connection.value("SELECT value FROM settings WHERE name = \(Self.configuredSetting)")
         return Set((value ?? "").split(separator: " ").map(String.init))
     }
 
@@ -79,7 +74,7 @@ package struct IssuerRepository: Sendable {
             return issuer
         }
         let isSettled = try database.read { connection in
-            let present = try connection.rows(Self.select, []).map(Issuer.init(row:))
+            let present = try connection.rows(Self.select).map(Issuer.init(row:))
             return try configured(connection) == Set(wanted.map(\.name))
                 && wanted.allSatisfy { issuer in present.contains { $0.isSame(as: issuer) } }
         }
@@ -89,13 +84,13 @@ package struct IssuerRepository: Sendable {
             let names = Set(wanted.map(\.name))
             for name in old.subtracting(names).sorted() {
                 try connection.run(
-                    "DELETE FROM issuer_keys WHERE issuer_id IN (SELECT id FROM issuers WHERE name = ?1)", [.text(name)])
-                try connection.run("DELETE FROM issuers WHERE name = ?1", [.text(name)])
+                    "DELETE FROM issuer_keys WHERE issuer_id IN (SELECT id FROM issuers WHERE name = \(name))")
+                try connection.run("DELETE FROM issuers WHERE name = \(name)")
                 try connection.audit(change, "issuer.remove", "issuer:\(name)", "postern.yaml")
             }
             for issuer in wanted {
                 let present = try connection.rows(
-                    Self.select + " WHERE name = ?1 OR iss = ?2", [.text(issuer.name), .text(issuer.iss)]
+                    "\(Self.select) WHERE name = \(issuer.name) OR iss = \(issuer.iss)"
                 ).map(Issuer.init(row:))
                 if let other = present.first(where: {
                     !old.contains($0.name) || ($0.name != issuer.name && names.contains($0.name))
@@ -115,27 +110,26 @@ package struct IssuerRepository: Sendable {
                     "postern.yaml \(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
             }
             try connection.run(
-                "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                [.text(Self.configuredSetting), .text(names.sorted().joined(separator: " "))])
+                """
+                INSERT INTO settings (name, value) VALUES (\(Self.configuredSetting), \(names.sorted().joined(separator: " ")))
+                ON CONFLICT (name) DO UPDATE SET value = excluded.value
+                """)
         }
     }
 
     /// The keys kept of an issuer that changed are not those of the new one.
     private func replace(_ connection: any DatabaseConnection, _ old: [Issuer], by issuer: Issuer, now: Int64) throws {
         for issuer in old {
-            try connection.run("DELETE FROM issuer_keys WHERE issuer_id = ?1", [.integer(issuer.number)])
-            try connection.run("DELETE FROM issuers WHERE id = ?1", [.integer(issuer.number)])
+            try connection.run("DELETE FROM issuer_keys WHERE issuer_id = \(issuer.number)")
+            try connection.run("DELETE FROM issuers WHERE id = \(issuer.number)")
         }
         try connection.run(
             """
             INSERT INTO issuers (name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-            """,
-            [
-                .text(issuer.name), .text(issuer.iss), .text(issuer.source.rawValue), .text(issuer.location),
-                .bool(issuer.allowsHTTP), .text(issuer.algorithms.joined(separator: ",")), .text(issuer.nonceForm),
-                .integer(issuer.leeway), .integer(old.first?.createdAt ?? now),
-            ])
+            VALUES (\(issuer.name), \(issuer.iss), \(issuer.source), \(issuer.location), \(issuer.allowsHTTP),
+                \(issuer.algorithms.joined(separator: ",")), \(issuer.nonceForm), \(issuer.leeway),
+                \(old.first?.createdAt ?? now))
+            """)
     }
 
     /// The keys kept of an issuer, where they came from this very source.
@@ -144,10 +138,10 @@ package struct IssuerRepository: Sendable {
             try connection.row(
                 """
                 SELECT k.document, k.fetched_at, k.fresh_until FROM issuer_keys k JOIN issuers i ON i.id = k.issuer_id
-                WHERE i.name = ?1 AND i.location = ?2
-                """, [.text(name), .text(location)]
+                WHERE i.name = \(name) AND i.location = \(location)
+                """
             ).map {
-                IssuerKeys(document: try $0.blob(0), fetchedAt: try $0.integer(1), freshUntil: try $0.integer(2))
+                try IssuerKeys(document: $0["document"], fetchedAt: $0["fetched_at"], freshUntil: $0["fresh_until"])
             }
         }
     }
@@ -158,20 +152,20 @@ package struct IssuerRepository: Sendable {
             try connection.run(
                 """
                 INSERT INTO issuer_keys (issuer_id, document, fetched_at, fresh_until)
-                SELECT id, ?3, ?4, ?5 FROM issuers WHERE name = ?1 AND location = ?2
+                SELECT id, \(keys.document), \(keys.fetchedAt), \(keys.freshUntil) FROM issuers
+                WHERE name = \(name) AND location = \(location)
                 ON CONFLICT (issuer_id) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at,
                     fresh_until = excluded.fresh_until
                 WHERE issuer_keys.fetched_at <= excluded.fetched_at
-                """,
-                [.text(name), .text(location), .blob(keys.document), .integer(keys.fetchedAt), .integer(keys.freshUntil)])
+                """)
         }
     }
 
-    private static let select =
+    private static let select: SQL =
         "SELECT id, name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at FROM issuers"
 
     private func issuer(_ connection: any DatabaseConnection, _ name: String) throws -> Issuer {
-        guard let row = try connection.row(Self.select + " WHERE name = ?1", [.text(name)]) else {
+        guard let row = try connection.row("\(Self.select) WHERE name = \(name)") else {
             throw StoreRefusal(.notFound, "there is no issuer \(name): see postern issuer list")
         }
         return try Issuer(row: row)
@@ -181,13 +175,11 @@ package struct IssuerRepository: Sendable {
 extension Issuer {
     /// From the columns of `IssuerRepository.select`.
     fileprivate init(row: SQLRow) throws {
-        guard let source = Source(rawValue: try row.text(3)) else {
-            throw PermanentStoreError(.unexpectedData, "an issuer has keys from an unknown source")
-        }
-        self.init(
-            number: try row.integer(0), name: try row.text(1), iss: try row.text(2), source: source, location: try row.text(4),
-            allowsHTTP: try row.bool(5), algorithms: try row.text(6).split(separator: ",").map(String.init),
-            nonceForm: try row.text(7), leeway: try row.integer(8), createdAt: try row.integer(9))
+        let algorithms: String = try row["algorithms"]
+        try self.init(
+            number: row["id"], name: row["name"], iss: row["iss"], source: row["source"], location: row["location"],
+            allowsHTTP: row["allows_http"], algorithms: algorithms.split(separator: ",").map(String.init),
+            nonceForm: row["nonce_form"], leeway: row["leeway"], createdAt: row["created_at"])
     }
 }
 

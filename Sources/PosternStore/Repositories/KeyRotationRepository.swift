@@ -38,9 +38,9 @@ package struct KeyRotationRepository: Sendable {
     package func rows() throws -> Int {
         try database.read { connection in
             try Table.all.reduce(0) { sum, table in
-                try sum
-                    + Int(
-                        connection.row("SELECT COUNT(*) FROM \(table.name) WHERE \(table.key) IS NOT NULL", [])?.integer(0) ?? 0)
+                let count: Int? = try connection.value(
+                    "SELECT COUNT(*) AS count FROM \(raw: table.name) WHERE \(raw: table.key) IS NOT NULL")
+                return sum + (count ?? 0)
             }
         }
     }
@@ -51,8 +51,11 @@ package struct KeyRotationRepository: Sendable {
             var counts: [KeyPurpose: [String: Int]] = [:]
             func count(_ purpose: KeyPurpose, _ column: String, _ table: String) throws {
                 let rows = try connection.rows(
-                    "SELECT \(column), COUNT(*) FROM \(table) WHERE \(column) IS NOT NULL GROUP BY \(column)", [])
-                for row in rows { counts[purpose, default: [:]][try row.text(0), default: 0] += Int(try row.integer(1)) }
+                    """
+                    SELECT \(raw: column) AS key, COUNT(*) AS count FROM \(raw: table) WHERE \(raw: column) IS NOT NULL
+                    GROUP BY \(raw: column)
+                    """)
+                for row in rows { counts[purpose, default: [:]][try row["key"], default: 0] += try row["count"] }
             }
             for table in Table.all { try count(.seal, table.key, table.name) }
             try count(.index, "index_key", "inboxes")
@@ -93,16 +96,20 @@ package struct KeyRotationRepository: Sendable {
         let octets = try sealer.open(SealedValue(key: row.key, octets: row.sealed), row.context)
         let sealed = try sealer.seal(octets, row.context, connection)
         try connection.run(
-            "UPDATE \(table.name) SET \(table.key) = ?2, \(table.sealed) = ?3 WHERE \(table.identity) = ?1",
-            [row.identity, .text(sealed.key), .blob(sealed.octets)])
+            """
+            UPDATE \(raw: table.name) SET \(raw: table.key) = \(sealed.key), \(raw: table.sealed) = \(sealed.octets)
+            WHERE \(raw: table.identity) = \(row.identity)
+            """)
     }
 
     private func reindex(_ connection: any DatabaseConnection, _ row: Row) throws {
         let entry = index.entry(try sealer.openAddress(SealedValue(key: row.key, octets: row.sealed), row.context))
         try connection.require(.index, entry.key)
         try connection.run(
-            "UPDATE inboxes SET index_key = ?2, address_index = ?3, canonical_index = ?4 WHERE id = ?1",
-            [row.identity, .text(entry.key), .blob(entry.exact), .blob(entry.canonical)])
+            """
+            UPDATE inboxes SET index_key = \(entry.key), address_index = \(entry.exact), canonical_index = \(entry.canonical)
+            WHERE id = \(row.identity)
+            """)
     }
 
     /// From now on new values are made with the keys in use here, on whatever host, or not at all.
@@ -145,42 +152,40 @@ private struct Table: Sendable {
     let key: String
     let sealed: String
     /// Columns that the context is made of, and how.
-    let place: [String]
-    let context: @Sendable (SQLRow, Int) throws -> SealContext
+    let place: String
+    let context: @Sendable (SQLRow) throws -> SealContext
     var hasIndex = false
 
     func rows(_ connection: any DatabaseConnection, after: SQLValue, limit: Int) throws -> [Row] {
-        let columns = [identity, key, sealed] + place + (hasIndex ? ["index_key"] : [])
-        return try connection.rows(
+        try connection.rows(
             """
-            SELECT \(columns.joined(separator: ", ")) FROM \(name) WHERE \(identity) > ?1 AND \(key) IS NOT NULL
-            ORDER BY \(identity) LIMIT ?2
-            """, [after, .integer(Int64(limit))]
+            SELECT \(raw: identity) AS identity, \(raw: key) AS key, \(raw: sealed) AS sealed, \(raw: place),
+                \(raw: hasIndex ? "index_key" : "NULL AS index_key")
+            FROM \(raw: name) WHERE \(raw: identity) > \(after) AND \(raw: key) IS NOT NULL
+            ORDER BY \(raw: identity) LIMIT \(limit)
+            """
         ).map { row in
-            let identity: SQLValue = if case .text = start { .text(try row.text(0)) } else { .integer(try row.integer(0)) }
-            return Row(
-                identity: identity, key: try row.text(1), sealed: try row.blob(2), context: try context(row, 3),
-                indexKey: hasIndex ? try row.text(3 + place.count) : nil)
+            let identity: SQLValue = if case .text = start { .text(try row["identity"]) } else { .integer(try row["identity"]) }
+            return try Row(
+                identity: identity, key: row["key"], sealed: row["sealed"], context: context(row), indexKey: row["index_key"])
         }
     }
 
     static let all = [
         Table(
-            name: "users", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: ["id"],
-            context: { .userName(user: try $0.integer($1)) }),
+            name: "users", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "id",
+            context: { .userName(user: try $0["id"]) }),
         Table(
-            name: "inboxes", identity: "id", start: .integer(0), key: "address_key", sealed: "address_sealed", place: ["user_id"],
-            context: { .inbox(user: try $0.integer($1)) }, hasIndex: true),
+            name: "inboxes", identity: "id", start: .integer(0), key: "address_key", sealed: "address_sealed", place: "user_id",
+            context: { .inbox(user: try $0["user_id"]) }, hasIndex: true),
         Table(
             name: "stored_tokens", identity: "token", start: .text(""), key: "address_key", sealed: "address_sealed",
-            place: ["token"],
-            context: { .storedToken(try $0.text($1)) }),
+            place: "token", context: { .storedToken(try $0["token"]) }),
         Table(
             name: "dkim_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
-            place: ["domain", "selector"], context: { .dkimKey(domain: try $0.text($1), selector: try $0.text($1 + 1)) }),
+            place: "domain, selector", context: { .dkimKey(domain: try $0["domain"], selector: try $0["selector"]) }),
         Table(
             name: "identity_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
-            place: ["kid"],
-            context: { .identityKey(try $0.text($1)) }),
+            place: "kid", context: { .identityKey(try $0["kid"]) }),
     ]
 }

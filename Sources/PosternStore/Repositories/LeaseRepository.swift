@@ -26,23 +26,22 @@ package struct LeaseRepository: Sendable {
     let database: any Database
 
     package func state(_ name: String) throws -> LeaseState {
-        let row = try database.rows("SELECT fence, holder, beat FROM leases WHERE name = ?1", [.text(name)]).first
+        let row = try database.row("SELECT fence, holder, beat FROM leases WHERE name = \(name)")
         guard let row else { return LeaseState(fence: 0, holder: "", beat: 0) }
-        return LeaseState(fence: try row.integer(0), holder: try row.text(1), beat: try row.integer(2))
+        return try LeaseState(fence: row["fence"], holder: row["holder"], beat: row["beat"])
     }
 
     /// Takes the lease if it is still as it was seen; nil where it is not. Durable: a fence that was given is never given again.
     package func take(_ name: String, seen: LeaseState, holder: String) throws -> Lease? {
         try database.write(.durable) { connection in
-            let row = try connection.row(
+            let fence: Int64? = try connection.value(
                 """
-                INSERT INTO leases (name, fence, holder, beat) VALUES (?1, 1, ?2, 1)
+                INSERT INTO leases (name, fence, holder, beat) VALUES (\(name), 1, \(holder), 1)
                 ON CONFLICT (name) DO UPDATE SET fence = leases.fence + 1, holder = excluded.holder, beat = leases.beat + 1
-                    WHERE leases.fence = ?3 AND leases.holder = ?4 AND leases.beat = ?5
+                    WHERE leases.fence = \(seen.fence) AND leases.holder = \(seen.holder) AND leases.beat = \(seen.beat)
                 RETURNING fence
-                """,
-                [.text(name), .text(holder), .integer(seen.fence), .text(seen.holder), .integer(seen.beat)])
-            return try row.map { Lease(name: name, fence: try $0.integer(0), holder: holder) }
+                """)
+            return fence.map { Lease(name: name, fence: $0, holder: holder) }
         }
     }
 
@@ -52,11 +51,13 @@ package struct LeaseRepository: Sendable {
     /// Gives it back, if it is ours still: another one may take it at once.
     package func release(_ lease: Lease) throws { _ = try change(lease, "holder = '', beat = beat + 1") }
 
-    private func change(_ lease: Lease, _ assignments: String) throws -> Bool {
+    private func change(_ lease: Lease, _ assignments: SQL) throws -> Bool {
         try database.write(.relaxed) { connection in
             try connection.run(
-                "UPDATE leases SET \(assignments) WHERE name = ?1 AND fence = ?2 AND holder = ?3",
-                [.text(lease.name), .integer(lease.fence), .text(lease.holder)]) == 1
+                """
+                UPDATE leases SET \(assignments)
+                WHERE name = \(lease.name) AND fence = \(lease.fence) AND holder = \(lease.holder)
+                """) == 1
         }
     }
 }
@@ -65,7 +66,6 @@ extension DatabaseConnection {
     /// Whether the lease is still its holder's, in this transaction.
     func holds(_ lease: Lease) throws -> Bool {
         try row(
-            "SELECT 1 FROM leases WHERE name = ?1 AND fence = ?2 AND holder = ?3",
-            [.text(lease.name), .integer(lease.fence), .text(lease.holder)]) != nil
+            "SELECT fence FROM leases WHERE name = \(lease.name) AND fence = \(lease.fence) AND holder = \(lease.holder)") != nil
     }
 }

@@ -70,21 +70,25 @@ package struct OutboxRepository: Sendable {
 
     /// How many events wait, and since when the oldest of them does, of at most `limit`.
     package func backlog(limit: Int = counted) throws -> Backlog {
-        let row = try database.rows(
-            "SELECT COUNT(*), MIN(created_at) FROM (SELECT created_at FROM outbox WHERE state = 'pending' LIMIT ?1) w",
-            [.integer(Int64(limit))]
-        ).first
-        let events = Int(try row?.integer(0) ?? 0)
-        return Backlog(events: events, oldest: try row?.optionalInteger(1), isWhole: events < limit)
+        let row = try database.row(
+            """
+            SELECT COUNT(*) AS events, MIN(created_at) AS oldest FROM (
+                SELECT o.created_at FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
+                WHERE o.state = 'pending' LIMIT \(limit)) w
+            """)
+        let events: Int = try row?["events"] ?? 0
+        return Backlog(events: events, oldest: try row?["oldest"], isWhole: events < limit)
     }
 
     /// Endpoints that events wait for.
     /// - Parameter isCounted: without it, `pending` and `parked` are 0: counting takes long where many wait.
     package func waitingEndpoints(isCounted: Bool = true) throws -> [EventEndpoint] {
         try database.rows(
-            (isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
-                + " WHERE e.removed_at IS NULL AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id",
-            []
+            """
+            \(isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
+            WHERE e.removed_at IS NULL
+                AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id
+            """
         ).map(EventEndpoint.init(row:))
     }
 
@@ -105,58 +109,54 @@ package struct OutboxRepository: Sendable {
             guard try connection.holds(lease) else { return nil }
             if isProbe {
                 let heads = try connection.rows(for: heads(connection, endpoint, window)) {
-                    Self.select + " WHERE o.id IN \($0)"
-                }
-                return try heads.sorted { try ($0.integer(16), $0.integer(0)) < ($1.integer(16), $1.integer(0)) }.prefix(limit)
-                    .map(OutboxEvent.init(row:))
+                    "\(Self.select) WHERE o.id IN \($0)"
+                }.map(OutboxEvent.init(row:))
+                return Array(heads.sorted { ($0.lastAttemptAt, $0.number) < ($1.lastAttemptAt, $1.number) }.prefix(limit))
             }
-            let isDue = "state = 'pending' AND endpoint_id = ?1 AND next_attempt_at <= ?2 ORDER BY next_attempt_at, id LIMIT"
-            let arguments: [SQLValue] = [.integer(endpoint), .integer(now)]
+            let isDue: SQL = """
+                state = 'pending' AND endpoint_id = \(endpoint) AND next_attempt_at <= \(now) ORDER BY next_attempt_at, id LIMIT
+                """
             // The window is a separate table, and only one index has the order of the inner query: while many events come to an
             // empty table, its statistics still say that every plan costs the same.
             var found = try connection.rows(
-                Self.select(from: "(SELECT * FROM outbox WHERE \(isDue) ?3)") + """
-                     WHERE o.id = (
-                        SELECT p.id FROM outbox p WHERE p.state = 'pending' AND p.endpoint_id = o.endpoint_id
-                            AND p.account_id >= o.account_id ORDER BY p.account_id, p.id LIMIT 1)
-                    ORDER BY o.next_attempt_at, o.id LIMIT ?4
-                    """, arguments + [.integer(Int64(window)), .integer(Int64(limit))]
+                """
+                \(Self.select(from: "(SELECT * FROM outbox WHERE \(isDue) \(window))")) WHERE o.id = (
+                    SELECT p.id FROM outbox p WHERE p.state = 'pending' AND p.endpoint_id = o.endpoint_id
+                        AND p.account_id >= o.account_id ORDER BY p.account_id, p.id LIMIT 1)
+                ORDER BY o.next_attempt_at, o.id LIMIT \(limit)
+                """
             ).map(OutboxEvent.init(row:))
-            guard found.count < limit,
-                try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET ?3", arguments + [.integer(Int64(window))])
-                    != nil
+            guard found.count < limit, try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET \(window)") != nil
             else { return found }
-            let known = Set(found.map { SQLValue.integer($0.number) })
+            let known = Set(found.map(\.number))
             found += try connection.rows(for: heads(connection, endpoint, window).filter { !known.contains($0) }) {
-                Self.select + " WHERE o.id IN \($0)"
-            }.filter { try $0.integer(12) <= now }.map(OutboxEvent.init(row:)).sorted { $0.number < $1.number }
+                "\(Self.select) WHERE o.id IN \($0) AND o.next_attempt_at <= \(now)"
+            }.map(OutboxEvent.init(row:)).sorted { $0.number < $1.number }
             return Array(found.prefix(limit))
         }
     }
 
     /// The first pending event of each of so many accounts, from a random one on: a step in the index for each, however many
     /// wait.
-    private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws -> [SQLValue] {
-        let ofEndpoint = "state = 'pending' AND endpoint_id = ?1"
-        let last = try connection.row("SELECT MAX(account_id) FROM outbox WHERE \(ofEndpoint)", [.integer(endpoint)])?
-            .optionalInteger(0)
+    private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws -> [Int64] {
+        let ofEndpoint: SQL = "state = 'pending' AND endpoint_id = \(endpoint)"
+        let last: Int64? = try connection.value("SELECT MAX(account_id) AS last FROM outbox WHERE \(ofEndpoint)")
         guard let last else { return [] }
-        func first(after account: String) -> String {
+        func first(after account: SQL) -> SQL {
             "SELECT account_id, id FROM outbox WHERE \(ofEndpoint) AND account_id > \(account) ORDER BY account_id, id LIMIT 1"
         }
-        func heads(after account: Int64, _ count: Int) throws -> [SQLValue] {
-            try connection.rows(
+        func heads(after account: Int64, _ count: Int) throws -> [Int64] {
+            try connection.values(
                 """
                 WITH RECURSIVE heads (account, event, place) AS (
-                    SELECT account_id, id, 1 FROM (\(first(after: "?2"))) f
+                    SELECT account_id, id, 1 FROM (\(first(after: "\(account)"))) f
                     UNION ALL
                     SELECT o.account_id, o.id, h.place + 1
                     FROM heads h JOIN outbox o ON o.id = (SELECT f.id FROM (\(first(after: "h.account"))) f)
-                    WHERE h.place < ?3
+                    WHERE h.place < \(count)
                 )
                 SELECT event FROM heads
-                """, [.integer(endpoint), .integer(account), .integer(Int64(count))]
-            ).map { .integer(try $0.integer(0)) }
+                """)
         }
         // Account 0 is that of test events.
         let later = try heads(after: Int64.random(in: -1...max(0, last - 1)), count)
@@ -188,22 +188,17 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Numbers in one statement. Few sizes, so that few statements are prepared; the last number fills up what is left.
-    private static let chunks = [64, 8, 1]
-
     private func markDelivered(_ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64) throws {
-        var rest = events.map(\.number)[...]
-        while let last = rest.last {
-            let size = Self.chunks.last { $0 >= rest.count } ?? Self.chunks[0]
-            let part = Array(rest.prefix(size)) + Array(repeating: last, count: max(0, size - rest.count))
-            rest = rest.dropFirst(size)
-            let numbers = part.indices.map { "?\($0 + 2)" }.joined(separator: ", ")
-            try connection.run(
-                """
-                UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = ?1, ended_at = ?1,
-                    last_error = NULL, email = NULL
-                WHERE id IN (\(numbers))
-                """, [.integer(now)] + part.map(SQLValue.integer))
+        let numbers = events.map(\.number)
+        guard let last = numbers.last else { return }
+        // Few statements rather than few numbers: the last one fills up what is left.
+        let count = numbers.count == 1 ? 1 : numbers.count <= 8 ? 8 : (numbers.count + 31) / 32 * 32
+        try connection.run(for: numbers + Array(repeating: last, count: count - numbers.count)) {
+            """
+            UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
+                last_error = NULL, email = NULL
+            WHERE id IN \($0)
+            """
         }
     }
 
@@ -212,37 +207,39 @@ package struct OutboxRepository: Sendable {
     ) throws {
         try connection.run(
             """
-            UPDATE outbox SET attempts = attempts + 1, last_attempt_at = ?2, next_attempt_at = ?3, last_error = ?4
-            WHERE id = ?1 AND state = 'pending'
-            """, [.integer(event.number), .integer(now), .integer(failure.retryEventAt), .text(failure.reason)])
+            UPDATE outbox SET attempts = attempts + 1, last_attempt_at = \(now), next_attempt_at = \(failure.retryEventAt),
+                last_error = \(failure.reason)
+            WHERE id = \(event.number) AND state = 'pending'
+            """)
     }
 
     /// It works. What waits because it failed becomes due.
     private func noteSuccess(of endpoint: Int64, _ connection: any DatabaseConnection, _ now: Int64) throws {
         let row = try connection.row(
-            "SELECT failures, last_success_at FROM endpoint_health WHERE endpoint_id = ?1", [.integer(endpoint)])
-        guard let row, try row.integer(0) > 0 || row.optionalInteger(1) != now else { return }
-        try connection.run(
-            "UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = ?2 WHERE endpoint_id = ?1",
-            [.integer(endpoint), .integer(now)])
-        guard try row.integer(0) > 0 else { return }
+            "SELECT failures, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)")
+        guard let row else { return }
+        let (failures, lastSuccess): (Int, Int64?) = try (row["failures"], row["last_success_at"])
+        guard failures > 0 || lastSuccess != now else { return }
         try connection.run(
             """
-            UPDATE outbox SET next_attempt_at = ?2
-            WHERE endpoint_id = ?1 AND state = 'pending' AND next_attempt_at > ?2 AND last_attempt_at <= ?3
-            """, [.integer(endpoint), .integer(now), .integer(now - Self.wakeAfter)])
+            UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = \(now) WHERE endpoint_id = \(endpoint)
+            """)
+        guard failures > 0 else { return }
+        try connection.run(
+            """
+            UPDATE outbox SET next_attempt_at = \(now)
+            WHERE endpoint_id = \(endpoint) AND state = 'pending' AND next_attempt_at > \(now)
+                AND last_attempt_at <= \(now - Self.wakeAfter)
+            """)
     }
 
     private func noteFailure(of endpoint: Int64, _ failure: DeliveryFailure, _ connection: any DatabaseConnection) throws {
         try connection.run(
             """
-            UPDATE endpoint_health SET failures = CASE WHEN failures < ?4 THEN ?4 ELSE failures END, retry_at = ?2, last_error = ?3
-            WHERE endpoint_id = ?1
-            """,
-            [
-                .integer(endpoint), .integer(failure.retryEndpointAt), .text(failure.reason),
-                .integer(Int64(failure.endpointFailures)),
-            ])
+            UPDATE endpoint_health SET failures = CASE WHEN failures < \(failure.endpointFailures) THEN \(failure.endpointFailures)
+                    ELSE failures END, retry_at = \(failure.retryEndpointAt), last_error = \(failure.reason)
+            WHERE endpoint_id = \(endpoint)
+            """)
     }
 
     /// What should wait for longer than any schedule says was scheduled by a clock that was wrong: it is due now; how many
@@ -256,15 +253,20 @@ package struct OutboxRepository: Sendable {
             // clock.
             try connection.run(
                 """
-                UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?2 OR retry_at > ?3 AND EXISTS (
-                    SELECT 1 FROM outbox o WHERE o.endpoint_id = endpoint_health.endpoint_id AND o.state = 'pending' AND o.next_attempt_at > ?3)
-                """, [.integer(now), .integer(now + endpoint), .integer(now + event)])
+                UPDATE endpoint_health SET retry_at = \(now)
+                WHERE retry_at > \(now + endpoint) OR retry_at > \(now + event) AND EXISTS (
+                    SELECT 1 FROM outbox o WHERE o.endpoint_id = endpoint_health.endpoint_id AND o.state = 'pending'
+                        AND o.next_attempt_at > \(now + event))
+                """)
         }
         return try inSteps(.relaxed) { _ in
-            ("o.state = 'pending' AND o.next_attempt_at > ?3", [.integer(now + event)])
+            "o.state = 'pending' AND o.next_attempt_at > \(now + event)"
         } change: { connection, events in
-            try connection.run([.integer(now), .integer(now + event)], for: events) {
-                "UPDATE outbox SET next_attempt_at = ?1 WHERE id IN \($0) AND state = 'pending' AND next_attempt_at > ?2"
+            try connection.run(for: events) {
+                """
+                UPDATE outbox SET next_attempt_at = \(now)
+                WHERE id IN \($0) AND state = 'pending' AND next_attempt_at > \(now + event)
+                """
             }
         }
     }
@@ -272,10 +274,10 @@ package struct OutboxRepository: Sendable {
     /// Parks what waited for three days; how many.
     package func parkExpired(now: Int64) throws -> Int {
         try inSteps(.relaxed) { _ in
-            ("o.state = 'pending' AND o.park_at <= ?3", [.integer(now)])
+            "o.state = 'pending' AND o.park_at <= \(now)"
         } change: { connection, events in
-            try connection.run([.integer(now)], for: events) {
-                "UPDATE outbox SET state = 'parked', ended_at = ?1, \(Self.forgetting) WHERE id IN \($0) AND state = 'pending' AND park_at <= ?1"
+            try connection.run(for: events) {
+                "\(Self.parking(now)) WHERE id IN \($0) AND state = 'pending' AND park_at <= \(now)"
             }
         }
     }
@@ -283,31 +285,31 @@ package struct OutboxRepository: Sendable {
     /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
     package static let step = 1_000
 
-    /// Changes many events, some at a time. The search runs before each transaction, so that it does not block other writers.
+    /// Changes many events, some at a time, of those that there are at the beginning. The search runs before each transaction, so that
+    /// it does not block other writers.
     /// - Parameters:
-    ///   - condition: which ones, of `outbox o` with its endpoint `e`; its parameters begin at `?3`.
+    ///   - condition: which ones, of `outbox o` with its endpoint `e`; asked for once.
     ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.
     /// - Returns: how many were changed.
     private func inSteps(
-        _ durability: Durability, _ condition: (any DatabaseConnection) throws -> (String, [SQLValue]),
-        change: (any DatabaseConnection, [SQLValue]) throws -> Int
+        _ durability: Durability, _ condition: (any DatabaseConnection) throws -> SQL,
+        change: (any DatabaseConnection, [Int64]) throws -> Int
     ) throws -> Int {
+        let (selected, last): (SQL, Int64) = try database.read {
+            (try condition($0), try $0.value("SELECT MAX(id) AS last FROM outbox") ?? 0)
+        }
         var (count, after, isOver, isFirst) = (0, Int64(0), false, true)
         while !isOver {
-            let events = try database.read { connection in
-                let (condition, arguments) = try condition(connection)
-                return try connection.rows(
-                    """
-                    SELECT o.id FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
-                    WHERE o.id > ?1 AND \(condition) ORDER BY o.id LIMIT ?2
-                    """, [.integer(after), .integer(Int64(Self.step))] + arguments
-                ).map { try $0.integer(0) }
-            }
+            let events: [Int64] = try database.values(
+                """
+                SELECT o.id FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
+                WHERE o.id > \(after) AND o.id <= \(last) AND \(selected) ORDER BY o.id LIMIT \(Self.step)
+                """)
             isOver = events.count < Self.step
             after = events.last ?? after
             guard isFirst || !events.isEmpty else { break }
             isFirst = false
-            count += try database.write(durability) { try change($0, events.map(SQLValue.integer)) }
+            count += try database.write(durability) { try change($0, events) }
         }
         return count
     }
@@ -320,21 +322,25 @@ package struct OutboxRepository: Sendable {
                 """
                 DELETE FROM outbox WHERE id IN (
                     SELECT id FROM outbox WHERE ended_at IS NOT NULL
-                        AND ended_at <= CASE WHEN state = 'delivered' THEN ?1 ELSE ?2 END LIMIT ?3)
-                """,
-                [.integer(now - Self.keepsDelivered), .integer(now - Self.keepsParked), .integer(Int64(limit))])
+                        AND ended_at <= CASE WHEN state = 'delivered' THEN \(now - Self.keepsDelivered)
+                            ELSE \(now - Self.keepsParked) END LIMIT \(limit))
+                """)
             try connection.run(
                 """
-                UPDATE event_endpoints SET removed_at = ?1 WHERE group_id IS NULL AND removed_at IS NULL AND NOT EXISTS (
+                UPDATE event_endpoints SET removed_at = \(now) WHERE group_id IS NULL AND removed_at IS NULL AND NOT EXISTS (
                     SELECT 1 FROM outbox o WHERE o.endpoint_id = event_endpoints.id AND o.state <> 'delivered')
-                """, [.integer(now)])
+                """)
             return count
         }
     }
 
     /// The address of an account that was deleted meanwhile is not kept any longer than its event.
-    private static let forgetting =
-        "email = CASE WHEN EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id) THEN email ELSE NULL END"
+    private static func parking(_ now: Int64) -> SQL {
+        """
+        UPDATE outbox SET state = 'parked', ended_at = \(now),
+            email = CASE WHEN EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id) THEN email ELSE NULL END
+        """
+    }
 
     // MARK: Administration
 
@@ -345,58 +351,42 @@ package struct OutboxRepository: Sendable {
         limit: Int = 100
     ) throws -> [OutboxEvent] {
         try database.read { connection in
-            var conditions: [String] = []
-            var arguments: [SQLValue] = [.integer(Int64(limit))]
+            var conditions: [SQL] = []
             if let team {
-                arguments.append(.integer(try connection.team(team).number))
-                conditions.append("e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?\(arguments.count))")
+                conditions.append("e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(try connection.team(team).number))")
             }
-            if let state {
-                arguments.append(.text(state.rawValue))
-                conditions.append("o.state = ?\(arguments.count)")
-            }
-            if let account {
-                arguments.append(.integer(account))
-                conditions.append("o.account_id = ?\(arguments.count)")
-            }
-            if let jti {
-                arguments.append(.text(jti))
-                conditions.append("o.jti = ?\(arguments.count)")
-            }
-            if let before {
-                arguments.append(.integer(before))
-                conditions.append("o.id < ?\(arguments.count)")
-            }
-            let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
-            return try connection.rows(Self.select + condition + " ORDER BY o.id DESC LIMIT ?1", arguments)
+            if let state { conditions.append("o.state = \(state)") }
+            if let account { conditions.append("o.account_id = \(account)") }
+            if let jti { conditions.append("o.jti = \(jti)") }
+            if let before { conditions.append("o.id < \(before)") }
+            return try connection.rows("\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY o.id DESC LIMIT \(limit)")
                 .map(OutboxEvent.init(row:))
         }
     }
 
     /// Makes parked events pending again, for three more days: one, or all of a team's. How many.
     package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws -> Int {
-        let count = try inSteps(.durable) { connection in
+        // Where a later step fails, those of the earlier ones are due all the same.
+        defer { signal.raise() }
+        return try inSteps(.durable) { connection in
             try selection(connection, "o.state <> 'delivered'", jti: jti, team: team)
         } change: { connection, events in
-            let count = try connection.run(
-                [.integer(OutboxEvent.atOnce), .integer(change.now + AccountChangeTracker.timeout)], for: events
-            ) {
+            let count = try connection.run(for: events) {
                 """
-                UPDATE outbox SET state = 'pending', ended_at = NULL, next_attempt_at = ?1, park_at = ?2
+                UPDATE outbox SET state = 'pending', ended_at = NULL, next_attempt_at = \(OutboxEvent.atOnce),
+                    park_at = \(change.now + AccountChangeTracker.timeout)
                 WHERE id IN \($0) AND state <> 'delivered'
                 """
             }
-            try connection.run([.integer(OutboxEvent.atOnce)], for: events) {
+            try connection.run(for: events) {
                 """
-                UPDATE endpoint_health SET retry_at = ?1 WHERE retry_at > ?1
+                UPDATE endpoint_health SET retry_at = \(OutboxEvent.atOnce) WHERE retry_at > \(OutboxEvent.atOnce)
                     AND endpoint_id IN (SELECT endpoint_id FROM outbox WHERE id IN \($0) AND state = 'pending')
                 """
             }
             try connection.audit(change, "event.retry", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
             return count
         }
-        signal.raise()
-        return count
     }
 
     /// Parks pending events by hand: one, or all of a team's. How many.
@@ -404,9 +394,7 @@ package struct OutboxRepository: Sendable {
         try inSteps(.durable) { connection in
             try selection(connection, "o.state = 'pending'", jti: jti, team: team)
         } change: { connection, events in
-            let count = try connection.run([.integer(change.now)], for: events) {
-                "UPDATE outbox SET state = 'parked', ended_at = ?1, \(Self.forgetting) WHERE id IN \($0) AND state = 'pending'"
-            }
+            let count = try connection.run(for: events) { "\(Self.parking(change.now)) WHERE id IN \($0) AND state = 'pending'" }
             try connection.audit(change, "event.park", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
             return count
         }
@@ -414,19 +402,17 @@ package struct OutboxRepository: Sendable {
 
     /// A condition for `inSteps`.
     private func selection(
-        _ connection: any DatabaseConnection, _ state: String, jti: String?, team: String?
-    ) throws -> (String, [SQLValue]) {
+        _ connection: any DatabaseConnection, _ state: SQL, jti: String?, team: String?
+    ) throws -> SQL {
         if let jti {
-            guard try connection.row("SELECT id FROM outbox WHERE jti = ?1", [.text(jti)]) != nil else {
+            guard try connection.row("SELECT id FROM outbox WHERE jti = \(jti)") != nil else {
                 throw StoreRefusal(.notFound, "there is no event \(jti): see postern event list")
             }
-            return ("\(state) AND o.jti = ?3", [.text(jti)])
+            return "\(state) AND o.jti = \(jti)"
         }
-        guard let team else { return (state, []) }
-        return (
-            "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = ?3)",
-            [.integer(try connection.team(team).number)]
-        )
+        guard let team else { return state }
+        let number = try connection.team(team).number
+        return "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(number))"
     }
 
     /// Puts an event that means nothing into the outbox, to try the endpoint; its `jti`.
@@ -445,12 +431,12 @@ package struct OutboxRepository: Sendable {
         return jti
     }
 
-    private static let select = select(from: "outbox")
+    private static let select: SQL = select(from: "outbox")
 
-    private static func select(from events: String) -> String {
+    private static func select(from events: SQL) -> SQL {
         """
         SELECT o.id, o.jti, o.endpoint_id, e.audience, o.account_id, o.type, o.sub, o.email, o.event_time, o.created_at, o.state,
-            o.attempts, o.next_attempt_at, o.park_at, o.last_error, o.ended_at, COALESCE(o.last_attempt_at, 0)
+            o.attempts, o.next_attempt_at, o.park_at, o.last_error, o.ended_at, o.last_attempt_at
         FROM \(events) o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
         """
     }
@@ -458,15 +444,12 @@ package struct OutboxRepository: Sendable {
 
 extension OutboxEvent {
     fileprivate init(row: SQLRow) throws {
-        guard let type = EventType(rawValue: try row.text(5)), let state = State(rawValue: try row.text(10)) else {
-            throw PermanentStoreError(.unexpectedData, "an event of an unknown type or state")
-        }
-        self.init(
-            number: try row.integer(0), jti: try row.text(1), endpointNumber: try row.integer(2), audience: try row.text(3),
-            accountNumber: try row.integer(4), type: type, sub: try row.text(6), email: try row.optionalText(7),
-            eventTime: try row.integer(8), createdAt: try row.integer(9), state: state, attempts: Int(try row.integer(11)),
-            nextAttemptAt: max(try row.integer(12), try row.integer(9)), parkAt: try row.integer(13),
-            lastError: try row.optionalText(14),
-            endedAt: try row.optionalInteger(15))
+        let createdAt: Int64 = try row["created_at"]
+        try self.init(
+            number: row["id"], jti: row["jti"], endpointNumber: row["endpoint_id"], audience: row["audience"],
+            accountNumber: row["account_id"], type: row["type"], sub: row["sub"], email: row["email"],
+            eventTime: row["event_time"], createdAt: createdAt, state: row["state"], attempts: row["attempts"],
+            lastAttemptAt: row["last_attempt_at"] ?? 0, nextAttemptAt: max(row["next_attempt_at"], createdAt),
+            parkAt: row["park_at"], lastError: row["last_error"], endedAt: row["ended_at"])
     }
 }

@@ -16,7 +16,7 @@ struct PolicyRollbackStep {
 
 extension DatabaseConnection {
     func policyRevision() throws -> Int64 {
-        try row("SELECT COALESCE(MAX(id), 0) FROM policy_changes", [])?.integer(0) ?? 0
+        try value("SELECT MAX(id) AS revision FROM policy_changes") ?? 0
     }
 
     func policyNames() throws -> [NamedPolicy] {
@@ -24,45 +24,44 @@ extension DatabaseConnection {
             """
             SELECT n.name, p.version, n.hash, n.is_default, n.since FROM policy_names n JOIN policies p ON p.hash = n.hash
             ORDER BY n.name
-            """, []
+            """
         ).map {
-            NamedPolicy(
-                name: try $0.text(0), version: try $0.text(1), hash: try $0.text(2), isDefault: try $0.bool(3),
-                since: try $0.integer(4))
+            try NamedPolicy(
+                name: $0["name"], version: $0["version"], hash: $0["hash"], isDefault: $0["is_default"], since: $0["since"])
         }
     }
 
     func isPolicyBound(_ name: String) throws -> Bool {
-        let row = try row(
+        try row(
             """
-            SELECT (SELECT COUNT(*) FROM policy_team_bindings WHERE name = ?1) + (SELECT COUNT(*) FROM policy_app_bindings WHERE name = ?1)
-            """, [.text(name)])
-        return try row?.integer(0) ?? 0 > 0
+            SELECT name FROM policy_team_bindings WHERE name = \(name)
+            UNION ALL SELECT name FROM policy_app_bindings WHERE name = \(name) LIMIT 1
+            """) != nil
     }
 
     func policy(hash: String) throws -> StoredPolicy {
-        guard let row = try row("SELECT name, version, document FROM policies WHERE hash = ?1", [.text(hash)]) else {
+        guard let row = try row("SELECT name, version, document FROM policies WHERE hash = \(hash)") else {
             throw StoreRefusal(.notFound, "policy \(StoredPolicy.short(hash)) no longer exists: see postern policy list --all")
         }
-        return StoredPolicy(name: try row.text(0), version: try row.text(1), document: try row.blob(2), hash: hash)
+        return try StoredPolicy(name: row["name"], version: row["version"], document: row["document"], hash: hash)
     }
 
     /// Puts a policy among those that are kept; a damaged one is fixed.
     func keep(_ policy: StoredPolicy, _ change: Change) throws {
         try run(
             """
-            INSERT INTO policies (hash, name, version, document, added_at) VALUES (?1, ?2, ?3, ?4, ?5)
+            INSERT INTO policies (hash, name, version, document, added_at)
+            VALUES (\(policy.hash), \(policy.name), \(policy.version), \(policy.document), \(change.now))
             ON CONFLICT (hash) DO UPDATE SET document = excluded.document
-            """,
-            [.text(policy.hash), .text(policy.name), .text(policy.version), .blob(policy.document), .integer(change.now)])
+            """)
     }
 
     func set(_ name: String, _ hash: String, isDefault: Bool, _ change: Change) throws {
         try run(
             """
-            INSERT INTO policy_names (name, hash, is_default, since) VALUES (?1, ?2, ?3, ?4)
+            INSERT INTO policy_names (name, hash, is_default, since) VALUES (\(name), \(hash), \(isDefault), \(change.now))
             ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, is_default = excluded.is_default, since = excluded.since
-            """, [.text(name), .text(hash), .bool(isDefault), .integer(change.now)])
+            """)
     }
 
     func recordPolicyChange(
@@ -72,12 +71,9 @@ extension DatabaseConnection {
         try run(
             """
             INSERT INTO policy_changes (at, actor, action, name, version, hash, hash_before, default_before, detail)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-            """,
-            [
-                .integer(change.now), .text(change.actor), .text(action.rawValue), .text(name), .text(version), .optional(hash),
-                .optional(before), .optional(defaultBefore), .text(detail),
-            ])
+            VALUES (\(change.now), \(change.actor), \(action), \(name), \(version), \(hash), \(before),
+                \(defaultBefore), \(detail))
+            """)
     }
 
     func rollbackStep(_ name: String?) throws -> PolicyRollbackStep {
@@ -88,11 +84,11 @@ extension DatabaseConnection {
         }
         let row = try row(
             """
-            SELECT id, hash_before, default_before FROM policy_changes WHERE name = ?1 AND action = 'activate' AND undone = 0
+            SELECT id, hash_before, default_before FROM policy_changes
+            WHERE name = \(current.name) AND action = 'activate' AND undone = 0
             ORDER BY id DESC LIMIT 1
-            """, [.text(current.name)])
-        let before = try row?.optionalText(1)
-        let standard = try row?.optionalText(2)
+            """)
+        let (before, standard): (String?, String?) = try (row?["hash_before"], row?["default_before"])
         // Someone else may have become the default since, or the earlier default be gone.
         let restored = current.isDefault ? names.first { $0.name == standard } : nil
         guard let row, let hash = restored?.hash ?? before else {
@@ -103,13 +99,13 @@ extension DatabaseConnection {
                 .unmet, "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first")
         }
         return PolicyRollbackStep(
-            change: try row.integer(0), current: current, hashBefore: before, restoredDefault: restored?.name, hash: hash)
+            change: try row["id"], current: current, hashBefore: before, restoredDefault: restored?.name, hash: hash)
     }
 
     func appNumber(_ clientID: String) throws -> Int64 {
-        guard let row = try row("SELECT id FROM apps WHERE client_id = ?1", [.text(clientID)]) else {
+        guard let number: Int64 = try value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
             throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list TEAM")
         }
-        return try row.integer(0)
+        return number
     }
 }

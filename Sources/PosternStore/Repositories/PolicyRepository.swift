@@ -35,7 +35,7 @@ package struct PolicyRepository: Sendable {
             }
             try connection.keep(policy, change)
             let replacedDefault = isDefault && standard?.name != name ? standard?.name : nil
-            if replacedDefault != nil { try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1", []) }
+            if replacedDefault != nil { try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1") }
             try connection.set(name, policy.hash, isDefault: isDefault, change)
             try connection.recordPolicyChange(
                 .activate, name: name, version: policy.version, hash: policy.hash, before: own?.hash,
@@ -62,20 +62,20 @@ package struct PolicyRepository: Sendable {
         try database.write(.durable) { connection in
             let step = try connection.rollbackStep(name)
             if step.restoredDefault != nil {
-                try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1", [])
+                try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1")
             }
             if let hash = step.hashBefore {
                 let isDefault = step.current.isDefault && step.restoredDefault == nil
                 try connection.set(step.current.name, hash, isDefault: isDefault, change)
             } else {
-                try connection.run("DELETE FROM policy_names WHERE name = ?1", [.text(step.current.name)])
+                try connection.run("DELETE FROM policy_names WHERE name = \(step.current.name)")
             }
             if let restored = step.restoredDefault {
                 try connection.run(
-                    "UPDATE policy_names SET is_default = 1, since = ?2 WHERE name = ?1", [.text(restored), .integer(change.now)])
+                    "UPDATE policy_names SET is_default = 1, since = \(change.now) WHERE name = \(restored)")
             }
             let target = try connection.policy(hash: step.hash)
-            try connection.run("UPDATE policy_changes SET undone = 1 WHERE id = ?1", [.integer(step.change)])
+            try connection.run("UPDATE policy_changes SET undone = 1 WHERE id = \(step.change)")
             try connection.recordPolicyChange(
                 .rollback, name: target.name, version: target.version, hash: target.hash, before: step.current.hash,
                 defaultBefore: step.restoredDefault == nil ? nil : step.current.name, change)
@@ -105,8 +105,8 @@ package struct PolicyRepository: Sendable {
     /// The team or app with this identifier. Throws `StoreRefusal`: `notFound`, or `unmet` where a team and an app have it.
     package func target(_ text: String) throws -> PolicyBindingTarget {
         try database.read { connection in
-            let isTeam = try connection.row("SELECT id FROM teams WHERE handle = ?1", [.text(text)]) != nil
-            let isApp = try connection.row("SELECT id FROM apps WHERE client_id = ?1", [.text(text)]) != nil
+            let isTeam = try connection.row("SELECT id FROM teams WHERE handle = \(text)") != nil
+            let isApp = try connection.row("SELECT id FROM apps WHERE client_id = \(text)") != nil
             switch (isTeam, isApp) {
             case (true, false): return .team(text)
             case (false, true): return .app(text)
@@ -120,22 +120,22 @@ package struct PolicyRepository: Sendable {
     /// Lets a team or an app be decided for by the policy of this name; an app's own goes before its team's.
     package func bind(_ target: PolicyBindingTarget, to name: String, _ change: Change) throws {
         try database.write(.durable) { connection in
-            guard try connection.row("SELECT name FROM policy_names WHERE name = ?1", [.text(name)]) != nil else {
+            guard try connection.row("SELECT name FROM policy_names WHERE name = \(name)") != nil else {
                 throw StoreRefusal(.notFound, "no policy \(name) is active: see postern policy list")
             }
             switch target {
             case .team(let id):
                 try connection.run(
                     """
-                    INSERT INTO policy_team_bindings (team_id, name) VALUES (?1, ?2)
+                    INSERT INTO policy_team_bindings (team_id, name) VALUES (\(try connection.team(id).number), \(name))
                     ON CONFLICT (team_id) DO UPDATE SET name = excluded.name
-                    """, [.integer(try connection.team(id).number), .text(name)])
+                    """)
             case .app(let clientID):
                 try connection.run(
                     """
-                    INSERT INTO policy_app_bindings (app_id, name) VALUES (?1, ?2)
+                    INSERT INTO policy_app_bindings (app_id, name) VALUES (\(try connection.appNumber(clientID)), \(name))
                     ON CONFLICT (app_id) DO UPDATE SET name = excluded.name
-                    """, [.integer(try connection.appNumber(clientID)), .text(name)])
+                    """)
             }
             try connection.recordPolicyChange(.bind, name: name, detail: target.description, change)
             try connection.audit(change, "policy.bind", "policy:\(name)", target.description)
@@ -145,20 +145,18 @@ package struct PolicyRepository: Sendable {
     /// Lets a team or an app be decided for like the rest again. Refused (`notFound`) where it is bound to nothing.
     package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws {
         try database.write(.durable) { connection in
-            let removed: SQLRow?
+            let removed: String?
             switch target {
             case .team(let id):
-                removed = try connection.row(
-                    "DELETE FROM policy_team_bindings WHERE team_id = ?1 RETURNING name",
-                    [.integer(try connection.team(id).number)])
+                removed = try connection.value(
+                    "DELETE FROM policy_team_bindings WHERE team_id = \(try connection.team(id).number) RETURNING name")
             case .app(let clientID):
-                removed = try connection.row(
-                    "DELETE FROM policy_app_bindings WHERE app_id = ?1 RETURNING name",
-                    [.integer(try connection.appNumber(clientID))])
+                removed = try connection.value(
+                    "DELETE FROM policy_app_bindings WHERE app_id = \(try connection.appNumber(clientID)) RETURNING name")
             }
             guard let removed else { throw StoreRefusal(.notFound, "\(target) has no policy of its own") }
-            try connection.recordPolicyChange(.unbind, name: try removed.text(0), detail: target.description, change)
-            try connection.audit(change, "policy.unbind", "policy:\(try removed.text(0))", target.description)
+            try connection.recordPolicyChange(.unbind, name: removed, detail: target.description, change)
+            try connection.audit(change, "policy.unbind", "policy:\(removed)", target.description)
         }
     }
 
@@ -171,17 +169,17 @@ package struct PolicyRepository: Sendable {
     package func arrangement() throws -> PolicyArrangement {
         try database.read { connection in
             let teams = try connection.rows(
-                "SELECT t.handle, t.id, b.name FROM policy_team_bindings b JOIN teams t ON t.id = b.team_id ORDER BY t.handle", []
+                "SELECT t.handle, t.id, b.name FROM policy_team_bindings b JOIN teams t ON t.id = b.team_id ORDER BY t.handle"
             ).map {
-                PolicyBinding(target: .team(try $0.text(0)), teamNumber: try $0.integer(1), name: try $0.text(2))
+                try PolicyBinding(target: .team($0["handle"]), teamNumber: $0["id"], name: $0["name"])
             }
             let apps = try connection.rows(
                 """
                 SELECT a.client_id, g.team_id, b.name FROM policy_app_bindings b
                 JOIN apps a ON a.id = b.app_id JOIN app_groups g ON g.id = a.group_id ORDER BY a.client_id
-                """, []
+                """
             ).map {
-                PolicyBinding(target: .app(try $0.text(0)), teamNumber: try $0.integer(1), name: try $0.text(2))
+                try PolicyBinding(target: .app($0["client_id"]), teamNumber: $0["team_id"], name: $0["name"])
             }
             return PolicyArrangement(
                 revision: try connection.policyRevision(), policies: try connection.policyNames(), bindings: teams + apps)
@@ -194,9 +192,8 @@ package struct PolicyRepository: Sendable {
     /// Every policy that is kept, by name, the newest first.
     package func policies() throws -> [PolicySummary] {
         try database.read { connection in
-            try connection.rows("SELECT hash, name, version, added_at FROM policies ORDER BY name, added_at DESC, hash", []).map {
-                PolicySummary(
-                    hash: try $0.text(0), name: try $0.text(1), version: try $0.text(2), addedAt: try $0.integer(3))
+            try connection.rows("SELECT hash, name, version, added_at FROM policies ORDER BY name, added_at DESC, hash").map {
+                try PolicySummary(hash: $0["hash"], name: $0["name"], version: $0["version"], addedAt: $0["added_at"])
             }
         }
     }
@@ -225,8 +222,9 @@ package struct PolicyRepository: Sendable {
         try database.read { connection in
             try connection.rows(
                 """
-                SELECT id, at, actor, action, name, version, hash, hash_before, detail FROM policy_changes ORDER BY id DESC LIMIT ?1
-                """, [.integer(Int64(limit))]
+                SELECT id, at, actor, action, name, version, hash, hash_before, detail FROM policy_changes ORDER BY id DESC
+                LIMIT \(limit)
+                """
             ).map(PolicyChange.init(row:))
         }
     }
@@ -234,13 +232,14 @@ package struct PolicyRepository: Sendable {
     /// What a name stood for before, the latest first, each once: for a host on which the present one does not load.
     package func earlier(_ name: String, limit: Int = 10) throws -> [String] {
         try database.read { connection in
-            let rows = try connection.rows(
+            let found: [String] = try connection.values(
                 """
-                SELECT hash_before FROM policy_changes WHERE name = ?1 AND action IN ('activate', 'rollback') AND hash_before IS NOT NULL
-                ORDER BY id DESC LIMIT ?2
-                """, [.text(name), .integer(Int64(limit))])
+                SELECT hash_before FROM policy_changes
+                WHERE name = \(name) AND action IN ('activate', 'rollback') AND hash_before IS NOT NULL
+                ORDER BY id DESC LIMIT \(limit)
+                """)
             var hashes: [String] = []
-            for row in rows where !hashes.contains(try row.text(0)) { hashes.append(try row.text(0)) }
+            for hash in found where !hashes.contains(hash) { hashes.append(hash) }
             return hashes
         }
     }
@@ -251,7 +250,7 @@ package struct PolicyRepository: Sendable {
     /// them. Decisions may still refer to them.
     package func unneeded(addedBefore time: Int64) throws -> [String] {
         try database.read { connection in
-            try connection.rows("SELECT hash FROM policies WHERE \(Self.isUnneeded)", [.integer(time)]).map { try $0.text(0) }
+            try connection.values("SELECT hash FROM policies WHERE \(Self.isUnneeded(addedBefore: time))")
         }
     }
 
@@ -259,37 +258,39 @@ package struct PolicyRepository: Sendable {
     /// of policies.
     package func delete(_ hashes: [String], addedBefore time: Int64) throws -> Int {
         try database.write(.relaxed) { connection in
-            try connection.run("DELETE FROM policy_hosts WHERE at < ?1", [.integer(time)])
+            try connection.run("DELETE FROM policy_hosts WHERE at < \(time)")
             var count = 0
             for hash in hashes {
                 count += try connection.run(
-                    "DELETE FROM policies WHERE \(Self.isUnneeded) AND hash = ?2", [.integer(time), .text(hash)])
+                    "DELETE FROM policies WHERE \(Self.isUnneeded(addedBefore: time)) AND hash = \(hash)")
             }
             return count
         }
     }
 
-    private static let isUnneeded = """
-        added_at < ?1 AND hash NOT IN (SELECT hash FROM policy_names)
+    private static func isUnneeded(addedBefore time: Int64) -> SQL {
+        """
+        added_at < \(time) AND hash NOT IN (SELECT hash FROM policy_names)
         AND hash NOT IN (SELECT serving FROM policy_hosts WHERE serving IS NOT NULL)
         AND hash NOT IN (
             SELECT hash_before FROM policy_changes WHERE hash_before IS NOT NULL AND id IN (
                 SELECT MAX(id) FROM policy_changes WHERE action = 'activate' AND undone = 0 GROUP BY name))
         """
+    }
 
     // MARK: Hosts
 
     /// Replaces what a host says of its policies.
     package func report(host: String, _ states: [PolicyHostState]) throws {
         try database.write(.relaxed) { connection in
-            try connection.run("DELETE FROM policy_hosts WHERE host = ?1", [.text(host)])
+            try connection.run("DELETE FROM policy_hosts WHERE host = \(host)")
             for state in states {
                 try connection.run(
-                    "INSERT INTO policy_hosts (host, name, wanted, serving, reason, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    [
-                        .text(host), .text(state.name), .text(state.wanted), .optional(state.serving),
-                        .optional(state.reason.map { String($0.prefix(2_000)) }), .integer(state.at),
-                    ])
+                    """
+                    INSERT INTO policy_hosts (host, name, wanted, serving, reason, at)
+                    VALUES (\(host), \(state.name), \(state.wanted), \(state.serving),
+                        \(state.reason.map { String($0.prefix(2_000)) }), \(state.at))
+                    """)
             }
         }
     }
@@ -297,10 +298,10 @@ package struct PolicyRepository: Sendable {
     /// What the hosts said last, by host and name.
     package func hosts() throws -> [PolicyHostState] {
         try database.read { connection in
-            try connection.rows("SELECT host, name, wanted, serving, reason, at FROM policy_hosts ORDER BY host, name", []).map {
-                PolicyHostState(
-                    host: try $0.text(0), name: try $0.text(1), wanted: try $0.text(2), serving: try $0.optionalText(3),
-                    reason: try $0.optionalText(4), at: try $0.integer(5))
+            try connection.rows("SELECT host, name, wanted, serving, reason, at FROM policy_hosts ORDER BY host, name").map {
+                try PolicyHostState(
+                    host: $0["host"], name: $0["name"], wanted: $0["wanted"], serving: $0["serving"], reason: $0["reason"],
+                    at: $0["at"])
             }
         }
     }
@@ -309,12 +310,9 @@ package struct PolicyRepository: Sendable {
 extension PolicyChange {
     /// From columns id, at, actor, action, name, version, hash, hash_before, detail.
     fileprivate init(row: SQLRow) throws {
-        guard let action = Action(rawValue: try row.text(3)) else {
-            throw PermanentStoreError(.unexpectedData, "a change of a policy is of an unknown kind")
-        }
-        self.init(
-            number: try row.integer(0), at: try row.integer(1), actor: try row.text(2), action: action, name: try row.text(4),
-            version: try row.text(5), hash: try row.optionalText(6), hashBefore: try row.optionalText(7), detail: try row.text(8))
+        try self.init(
+            number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], name: row["name"],
+            version: row["version"], hash: row["hash"], hashBefore: row["hash_before"], detail: row["detail"])
     }
 }
 

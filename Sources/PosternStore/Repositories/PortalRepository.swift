@@ -16,7 +16,7 @@ package enum PageLifetime {
 }
 
 /// What a link of the page does.
-package enum PageLinkPurpose: String, Sendable {
+package enum PageLinkPurpose: String, SQLCodable, Sendable {
     case signIn = "sign-in"
     case deletion
 }
@@ -68,15 +68,17 @@ package struct PortalRepository: Sendable {
         let found = try database.read { connection -> (Int64, String, Int64)? in
             let rows = try connection.rows(
                 """
-                SELECT i.user_id, u.handle, i.number, CASE WHEN i.address_index IN (?1, ?2) THEN 1 ELSE 0 END
+                SELECT i.user_id, u.handle, i.number,
+                    CASE WHEN i.address_index IN (\(search.exact.0), \(search.exact.1)) THEN 1 ELSE 0 END AS is_exact
                 FROM inboxes i JOIN users u ON u.id = i.user_id
-                WHERE i.canonical_index IN (?3, ?4) AND i.verified_at IS NOT NULL AND i.reply_only = 0 ORDER BY 4 DESC, i.id LIMIT 2
-                """,
-                [search.exact.0, search.exact.1, search.canonical.0, search.canonical.1])
+                WHERE i.canonical_index IN (\(search.canonical.0), \(search.canonical.1)) AND i.verified_at IS NOT NULL
+                    AND i.reply_only = 0 ORDER BY 4 DESC, i.id LIMIT 2
+                """)
             guard let first = rows.first else { return nil }
             // Two users with two spellings of one mailbox: only the spelling itself tells which.
-            if try rows.count > 1 && !first.bool(3) && rows[1].integer(0) != first.integer(0) { return nil }
-            return (try first.integer(0), try first.text(1), try first.integer(2))
+            let (user, isExact): (Int64, Bool) = try (first["user_id"], first["is_exact"])
+            if !isExact, rows.count > 1, try rows[1]["user_id"] != user { return nil }
+            return try (user, first["handle"], first["number"])
         }
         guard let (user, id, number) = found else { return nil }
         return try link(.signIn, user: user, id: id, inbox: number, browser: browser, limits: limits, now: now)
@@ -105,13 +107,9 @@ package struct PortalRepository: Sendable {
             try connection.run(
                 """
                 INSERT INTO page_links (purpose, token_hash, browser_hash, user_id, inbox_id, created_at, expires_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-                """,
-                [
-                    .text(purpose.rawValue), .blob(secrets.hash(.pageLink, token, context: purpose.rawValue)),
-                    .blob(secrets.hash(.browser, browser)), .integer(user), .integer(inbox.id), .integer(now),
-                    .integer(now + PageLifetime.link),
-                ])
+                VALUES (\(purpose), \(secrets.hash(.pageLink, token, context: purpose.rawValue)),
+                    \(secrets.hash(.browser, browser)), \(user), \(inbox.id), \(now), \(now + PageLifetime.link))
+                """)
             try connection.keepNewest(Self.linksPerUser, of: "page_links", user: user)
             return PageLink(userID: id, inbox: inbox.address, token: token, expiresAt: now + PageLifetime.link)
         }
@@ -128,13 +126,14 @@ package struct PortalRepository: Sendable {
 
     /// Looks at a link.
     package func state(of token: String, _ purpose: PageLinkPurpose, browser: String?, now: Int64) throws -> LinkState {
-        let row = try database.read {
-            try $0.row(
-                "SELECT browser_hash FROM page_links WHERE token_hash = ?1 AND purpose = ?2 AND expires_at > ?3",
-                [.blob(secrets.hash(.pageLink, token, context: purpose.rawValue)), .text(purpose.rawValue), .integer(now)])
-        }
-        guard let row else { return .gone }
-        guard let browser, constantTimeEqual(try row.blob(0), secrets.hash(.browser, browser)) else { return .otherBrowser }
+        let wanted: [UInt8]? = try database.value(
+            """
+            SELECT browser_hash FROM page_links
+            WHERE token_hash = \(secrets.hash(.pageLink, token, context: purpose.rawValue))
+                AND purpose = \(purpose) AND expires_at > \(now)
+            """)
+        guard let wanted else { return .gone }
+        guard let browser, constantTimeEqual(wanted, secrets.hash(.browser, browser)) else { return .otherBrowser }
         return .good
     }
 
@@ -145,17 +144,14 @@ package struct PortalRepository: Sendable {
         return try database.write(.durable) { connection in
             guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
             if let old {
-                try connection.run("DELETE FROM page_sessions WHERE token_hash = ?1", [.blob(secrets.hash(.session, old))])
+                try connection.run("DELETE FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
             }
             try connection.run(
                 """
                 INSERT INTO page_sessions (token_hash, user_id, inbox_id, created_at, seen_at, expires_at)
-                VALUES (?1, ?2, ?3, ?4, ?4, ?5)
-                """,
-                [
-                    .blob(secrets.hash(.session, session)), .integer(used.user), .integer(used.inbox), .integer(now),
-                    .integer(now + PageLifetime.session),
-                ])
+                VALUES (\(secrets.hash(.session, session)), \(used.user), \(used.inbox), \(now), \(now),
+                    \(now + PageLifetime.session))
+                """)
             try connection.keepNewest(Self.sessionsPerUser, of: "page_sessions", user: used.user)
             return session
         }
@@ -176,38 +172,32 @@ package struct PortalRepository: Sendable {
         // All in the condition: what is looked for by its hash is deleted or nothing is, so that of two at once one wins.
         let row = try connection.row(
             """
-            DELETE FROM page_links WHERE token_hash = ?1 AND purpose = ?2 AND expires_at > ?3 AND browser_hash = ?4
-                AND (CAST(?5 AS BIGINT) IS NULL OR user_id = ?5)
+            DELETE FROM page_links WHERE token_hash = \(secrets.hash(.pageLink, token, context: purpose.rawValue))
+                AND purpose = \(purpose) AND expires_at > \(now) AND browser_hash = \(secrets.hash(.browser, browser))
+                AND (CAST(\(user) AS BIGINT) IS NULL OR user_id = \(user))
             RETURNING user_id, inbox_id
-            """,
-            [
-                .blob(secrets.hash(.pageLink, token, context: purpose.rawValue)), .text(purpose.rawValue), .integer(now),
-                .blob(secrets.hash(.browser, browser)), .optional(user),
-            ])
-        return try row.map { (try $0.integer(0), try $0.integer(1)) }
+            """)
+        return try row.map { try ($0["user_id"], $0["inbox_id"]) }
     }
 
     /// The session of a cookie; nil where it is unknown, has expired or was idle for too long.
     package func session(_ token: String, now: Int64) throws -> PageSession? {
         let hash = secrets.hash(.session, token)
-        let row = try database.read {
-            try $0.row(
-                """
-                SELECT s.id, u.handle, i.number, s.created_at, s.seen_at
-                FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
-                WHERE s.token_hash = ?1 AND s.expires_at > ?2 AND s.seen_at > ?3
-                """, [.blob(hash), .integer(now), .integer(now - PageLifetime.idle)])
-        }
+        let row = try database.row(
+            """
+            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at
+            FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
+            WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - PageLifetime.idle)
+            """)
         guard let row else { return nil }
-        let number = try row.integer(0)
-        if try row.integer(4) <= now - PageLifetime.seen {
+        let number: Int64 = try row["id"]
+        if try row["seen_at"] <= now - PageLifetime.seen {
             try database.write(.relaxed) {
                 try $0.run(
-                    "UPDATE page_sessions SET seen_at = ?2 WHERE id = ?1 AND seen_at < ?2", [.integer(number), .integer(now)])
+                    "UPDATE page_sessions SET seen_at = \(now) WHERE id = \(number) AND seen_at < \(now)")
             }
         }
-        return PageSession(
-            number: number, userID: try row.text(1), inboxNumber: try row.integer(2), createdAt: try row.integer(3))
+        return try PageSession(number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: row["created_at"])
     }
 
     /// Ends a session, or all of its user's.
@@ -215,10 +205,10 @@ package struct PortalRepository: Sendable {
         try database.write(.durable) { connection in
             if everywhere {
                 let user = try connection.userNumber(session.userID)
-                try connection.run("DELETE FROM page_sessions WHERE user_id = ?1", [.integer(user)])
-                try connection.run("DELETE FROM page_links WHERE user_id = ?1", [.integer(user)])
+                try connection.run("DELETE FROM page_sessions WHERE user_id = \(user)")
+                try connection.run("DELETE FROM page_links WHERE user_id = \(user)")
             } else {
-                try connection.run("DELETE FROM page_sessions WHERE id = ?1", [.integer(session.number)])
+                try connection.run("DELETE FROM page_sessions WHERE id = \(session.number)")
             }
         }
     }
@@ -229,9 +219,9 @@ extension DatabaseConnection {
     fileprivate func keepNewest(_ count: Int, of table: String, user: Int64) throws {
         try run(
             """
-            DELETE FROM \(table) WHERE user_id = ?1 AND id NOT IN
-                (SELECT id FROM \(table) WHERE user_id = ?1 ORDER BY id DESC LIMIT ?2)
-            """, [.integer(user), .integer(Int64(count))])
+            DELETE FROM \(raw: table) WHERE user_id = \(user) AND id NOT IN
+                (SELECT id FROM \(raw: table) WHERE user_id = \(user) ORDER BY id DESC LIMIT \(count))
+            """)
     }
 }
 

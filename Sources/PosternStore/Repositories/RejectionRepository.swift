@@ -21,14 +21,11 @@ package struct RejectionRepository: Sendable {
                 try connection.run(
                     """
                     INSERT INTO rejections (team_id, source, hour, answer, reason, first_at, last_at, count, reference)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7)
+                    VALUES (\(row.team), \(row.source), \(row.event.at / 3600), \(row.event.answer), \(row.event.reason),
+                        \(row.event.at), \(row.event.at), 1, \(row.event.reference))
                     ON CONFLICT (team_id, hour, source, answer, reason) DO UPDATE
                         SET count = rejections.count + 1, last_at = excluded.last_at, reference = excluded.reference
-                    """,
-                    [
-                        .integer(row.team), .text(row.source), .integer(row.event.at / 3600), .text(row.event.answer),
-                        .text(row.event.reason), .integer(row.event.at), .text(row.event.reference),
-                    ])
+                    """)
             }
         }
     }
@@ -37,12 +34,13 @@ package struct RejectionRepository: Sendable {
     private func teams(_ connection: any DatabaseConnection, _ event: RejectionEvent) throws -> [(Int64, String)] {
         var found: [Int64: String] = [:]
         for value in SourceRepository.values(covering: event.author) {
-            let rows = try connection.rows(
+            let teams: [Int64] = try connection.values(
                 """
-                SELECT DISTINCT s.team_id FROM outbound_sources s WHERE s.value = ?1
-                    AND (?2 = 0 OR s.team_id = (SELECT a.team_id FROM accounts a WHERE a.id = ?3))
-                """, [.text(value), .bool(event.tellsOfAccount), .integer(event.account)])
-            for row in rows where found[try row.integer(0)] == nil { found[try row.integer(0)] = value }
+                SELECT DISTINCT s.team_id FROM outbound_sources s WHERE s.value = \(value)
+                    AND (\(event.tellsOfAccount) = 0 OR s.team_id = (SELECT a.team_id FROM accounts a
+                        WHERE a.id = \(event.account)))
+                """)
+            for team in teams where found[team] == nil { found[team] = value }
         }
         return found.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
@@ -53,13 +51,12 @@ package struct RejectionRepository: Sendable {
             try connection.rows(
                 """
                 SELECT id, source, answer, reason, first_at, last_at, count, reference FROM rejections
-                WHERE team_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3
-                """, [.integer(team), .integer(before ?? .max), .integer(Int64(limit))]
+                WHERE team_id = \(team) AND id < \(before ?? .max) ORDER BY id DESC LIMIT \(limit)
+                """
             ).map {
-                Rejection(
-                    number: try $0.integer(0), source: try $0.text(1), answer: try $0.text(2), reason: try $0.text(3),
-                    firstAt: try $0.integer(4), lastAt: try $0.integer(5), count: Int(try $0.integer(6)),
-                    reference: try $0.text(7))
+                try Rejection(
+                    number: $0["id"], source: $0["source"], answer: $0["answer"], reason: $0["reason"], firstAt: $0["first_at"],
+                    lastAt: $0["last_at"], count: $0["count"], reference: $0["reference"])
             }
         }
     }
@@ -68,8 +65,7 @@ package struct RejectionRepository: Sendable {
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             try connection.run(
-                "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < ?1 LIMIT ?2)",
-                [.integer(time), .integer(Int64(limit))])
+                "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < \(time) LIMIT \(limit))")
         }
     }
 }

@@ -34,6 +34,8 @@ package struct RemovalRepository: Sendable {
             case .endpoint(let number): "endpoint \(number)"
             }
         }
+
+        fileprivate init(row: SQLRow) throws { self = try row["kind"] == 0 ? .team(row["id"]) : .endpoint(row["id"]) }
     }
 
     /// One that cannot be taken away, and why.
@@ -44,19 +46,22 @@ package struct RemovalRepository: Sendable {
         package init(item: Item, error: any Error) { (self.item, self.error) = (item, error) }
     }
 
-    private static let waiting = """
+    private static let waiting: SQL = """
         SELECT 0 AS kind, id, removed_at FROM teams WHERE removed_at IS NOT NULL
         UNION ALL SELECT 1, id, removed_at FROM event_endpoints WHERE removed_at IS NOT NULL
         """
 
     /// How much waits, and since when.
     package func backlog() throws -> Backlog {
-        let row = try accounts.database.rows("SELECT COUNT(*), MIN(removed_at) FROM (\(Self.waiting)) w", []).first
-        return Backlog(count: Int(try row?.integer(0) ?? 0), oldest: try row?.optionalInteger(1))
+        let row = try accounts.database.row("SELECT COUNT(*) AS count, MIN(removed_at) AS oldest FROM (\(Self.waiting)) w")
+        return try Backlog(count: row?["count"] ?? 0, oldest: row?["oldest"])
     }
 
+    /// All that waits to be taken away.
+    package func items() throws -> Set<Item> { Set(try accounts.database.rows(Self.waiting).map(Item.init(row:))) }
+
     /// Whether anything is left to be taken away.
-    package func isPending() throws -> Bool { try !accounts.database.rows(Self.waiting + " LIMIT 1", []).isEmpty }
+    package func isPending() throws -> Bool { try accounts.database.row("\(Self.waiting) LIMIT 1") != nil }
 
     /// Takes some rows of what was removed first away, in one transaction; whether there were any.
     package func step(now: Int64, rows: Int = rows) throws -> Bool {
@@ -68,9 +73,8 @@ package struct RemovalRepository: Sendable {
     private func next(besides passed: Set<Item>) throws -> Item? {
         // The first one that is not passed over is among so many.
         try accounts.database.rows(
-            Self.waiting + " ORDER BY removed_at, kind, id LIMIT ?1", [.integer(Int64(passed.count) + 1)]
-        ).map { row -> Item in try row.integer(0) == 0 ? .team(try row.integer(1)) : .endpoint(try row.integer(1)) }
-            .first { !passed.contains($0) }
+            "\(Self.waiting) ORDER BY removed_at, kind, id LIMIT \(Int64(passed.count) + 1)"
+        ).map(Item.init(row:)).first { !passed.contains($0) }
     }
 
     private func step(_ item: Item, now: Int64, rows: Int) throws {
@@ -78,7 +82,7 @@ package struct RemovalRepository: Sendable {
             switch item {
             case .team(let team):
                 // Another process may have done it meanwhile.
-                guard try connection.row("SELECT id FROM teams WHERE id = ?1 AND removed_at IS NOT NULL", [.integer(team)]) != nil
+                guard try connection.row("SELECT id FROM teams WHERE id = \(team) AND removed_at IS NOT NULL") != nil
                 else { return }
                 try takeAway(connection, tracker, team: team, rows: rows)
             case .endpoint(let endpoint): try takeAway(connection, endpoint: endpoint, rows: rows)
@@ -90,44 +94,43 @@ package struct RemovalRepository: Sendable {
     func takeAway(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, rows: Int = rows) throws {
         var left = rows
         guard try endConsents(connection, tracker, team: team, &left) else { return }
-        guard try connection.clear(RemovedRows.ofMovingApps, team, &left) else { return }
+        guard try connection.clear(RemovedRows.ofMovingApps(team), &left) else { return }
         let limit = max(1, rows / Self.rowsPerAccount)
-        let found = try connection.rows(
-            "SELECT id FROM accounts WHERE team_id = ?1 ORDER BY id LIMIT ?2", [.integer(team), .integer(Int64(limit))]
-        ).map { try $0.integer(0) }
+        let found: [Int64] = try connection.values(
+            "SELECT id FROM accounts WHERE team_id = \(team) ORDER BY id LIMIT \(limit)")
         for account in found {
-            guard try connection.clear(RemovedRows.ofAccount, account, &left) else { return }
+            guard try connection.clear(RemovedRows.ofAccount(account), &left) else { return }
             try tracker.snapshot(.ending(account))
             try accounts.end(connection, account: account)
             left -= Self.rowsPerAccount
             guard left > 0 else { return }
         }
-        guard found.count < limit, try connection.clear(RemovedRows.ofTeam, team, &left) else { return }
+        guard found.count < limit, try connection.clear(RemovedRows.ofTeam(team), &left) else { return }
         // What waits for endpoints of its apps still goes there.
         try connection.run(
             """
             UPDATE teams SET loses_apps = 0 WHERE loses_apps = 1
-                AND NOT EXISTS (SELECT 1 FROM app_groups p WHERE p.removed_from IS NOT NULL AND p.team_id <> ?1)
-            """, [.integer(team)])
-        try connection.run("DELETE FROM teams WHERE id = ?1", [.integer(team)])
+                AND NOT EXISTS (SELECT 1 FROM app_groups p WHERE p.removed_from IS NOT NULL AND p.team_id <> \(team))
+            """)
+        try connection.run("DELETE FROM teams WHERE id = \(team)")
     }
 
     /// Ends consents to a group of apps that was removed by itself; whether none is left.
     private func endConsents(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, _ left: inout Int
     ) throws -> Bool {
-        let group = try connection.row(
-            "SELECT id FROM app_groups WHERE team_id = ?1 AND removed_from <> team_id", [.integer(team)])?.integer(0)
+        let group: Int64? = try connection.value(
+            "SELECT id FROM app_groups WHERE team_id = \(team) AND removed_from <> team_id")
         guard let group else { return true }
         let limit = max(1, left / Self.rowsPerAccount)
         // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
         let found = try connection.rows(
-            "SELECT id, account_id FROM grants WHERE group_id = ?1 ORDER BY id LIMIT \(limit)", [.integer(group)]
-        ).map { (grant: try $0.integer(0), account: try $0.integer(1)) }
+            "SELECT id, account_id FROM grants WHERE group_id = \(group) ORDER BY id LIMIT \(raw: "\(limit)")"
+        ).map { try (grant: $0["id"] as Int64, account: $0["account_id"] as Int64) }
         for (grant, account) in found {
-            guard try connection.clear(RemovedRows.ofGrant, grant, &left) else { return false }
+            guard try connection.clear(RemovedRows.ofGrant(grant), &left) else { return false }
             try tracker.snapshot(.ending(account))
-            try connection.run("DELETE FROM grants WHERE id = ?1", [.integer(grant)])
+            try connection.run("DELETE FROM grants WHERE id = \(grant)")
             left -= Self.rowsPerAccount
             guard left > 0 else { return false }
         }
@@ -137,8 +140,8 @@ package struct RemovalRepository: Sendable {
     /// Takes away so many events of an endpoint that was removed, and the endpoint where that was all.
     func takeAway(_ connection: any DatabaseConnection, endpoint: Int64, rows: Int = rows) throws {
         var left = rows
-        guard try connection.clear(RemovedRows.ofEndpoint, endpoint, &left) else { return }
-        try connection.run("DELETE FROM event_endpoints WHERE id = ?1 AND removed_at IS NOT NULL", [.integer(endpoint)])
+        guard try connection.clear(RemovedRows.ofEndpoint(endpoint), &left) else { return }
+        try connection.run("DELETE FROM event_endpoints WHERE id = \(endpoint) AND removed_at IS NOT NULL")
     }
 
     /// Takes everything away, and leaves others their turn in between. Whoever is at it already is left to it.
@@ -175,14 +178,14 @@ private enum RemovedRows {
         let name: String
         /// Columns that tell rows apart.
         let key: String
-        /// Which are meant; `?1` is the account or team.
-        let condition: String
+        /// Which are meant.
+        let condition: SQL
         /// What becomes of them: they are deleted, or lose what they refer to.
         var change: String?
     }
 
     /// What hangs on consents: `condition` says which.
-    private static func ofGrants(_ condition: String) -> [Table] {
+    private static func ofGrants(_ condition: SQL) -> [Table] {
         [
             Table(name: "checks", key: "decision_id, challenge", condition: condition),
             Table(name: "decisions", key: "id", condition: condition, change: "grant_id = NULL"),
@@ -191,59 +194,67 @@ private enum RemovedRows {
         ]
     }
 
-    static let ofGrant = ofGrants("grant_id = ?1")
+    static func ofGrant(_ grant: Int64) -> [Table] { ofGrants("grant_id = \(grant)") }
 
-    static let ofAccount =
+    static func ofAccount(_ account: Int64) -> [Table] {
         [
-            Table(name: "stored_tokens", key: "token", condition: "account_id = ?1"),
-            Table(name: "once_marks", key: "account_id, purpose, mark", condition: "account_id = ?1"),
-            Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = ?1"),
-        ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = ?1)")
+            Table(name: "stored_tokens", key: "token", condition: "account_id = \(account)"),
+            Table(name: "once_marks", key: "account_id, purpose, mark", condition: "account_id = \(account)"),
+            Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = \(account)"),
+        ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = \(account))")
+    }
 
-    static let ofEndpoint = [Table(name: "outbox", key: "id", condition: "endpoint_id = ?1")]
+    static func ofEndpoint(_ endpoint: Int64) -> [Table] {
+        [Table(name: "outbox", key: "id", condition: "endpoint_id = \(endpoint)")]
+    }
 
-    private static let ofItsApps =
-        "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = ?1)"
-
-    static let ofTeam = [
-        Table(name: "decisions", key: "id", condition: "team_id = ?1"),
-        Table(name: "rejections", key: "id", condition: "team_id = ?1"),
-        Table(name: "idempotency_keys", key: "team_id, endpoint, key_mark", condition: "team_id = ?1"),
-        Table(name: "transfer_subs", key: "transfer_sub", condition: "target_team = ?1"),
-        Table(name: "upgraded_accounts", key: "team_id, app_account", condition: "team_id = ?1"),
-        Table(name: "access_tokens", key: "token_hash", condition: ofItsApps),
-        Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
-        Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),
-        Table(name: "app_signups", key: "app_id, slice", condition: ofItsApps),
-        Table(
-            name: "account_transfers", key: "old_account, transfer_id",
-            condition: """
-                transfer_id IN (SELECT id FROM app_transfers WHERE from_team = ?1 OR to_team = ?1
-                    OR group_id IN (SELECT id FROM app_groups WHERE team_id = ?1))
-                """),
-    ]
+    static func ofTeam(_ team: Int64) -> [Table] {
+        let ofItsApps: SQL =
+            "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = \(team))"
+        return [
+            Table(name: "decisions", key: "id", condition: "team_id = \(team)"),
+            Table(name: "rejections", key: "id", condition: "team_id = \(team)"),
+            Table(name: "idempotency_keys", key: "team_id, endpoint, key_mark", condition: "team_id = \(team)"),
+            Table(name: "transfer_subs", key: "transfer_sub", condition: "target_team = \(team)"),
+            Table(name: "upgraded_accounts", key: "team_id, app_account", condition: "team_id = \(team)"),
+            Table(name: "access_tokens", key: "token_hash", condition: ofItsApps),
+            Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
+            Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),
+            Table(name: "app_signups", key: "app_id, slice", condition: ofItsApps),
+            Table(
+                name: "account_transfers", key: "old_account, transfer_id",
+                condition: """
+                    transfer_id IN (SELECT id FROM app_transfers WHERE from_team = \(team) OR to_team = \(team)
+                        OR group_id IN (SELECT id FROM app_groups WHERE team_id = \(team)))
+                    """),
+        ]
+    }
 
     /// Consents to its apps of accounts of a team from which they were moving. No one is notified: that team gave the apps away.
-    static let ofMovingApps = [
-        Table(
-            name: "grants", key: "id",
-            condition: """
-                group_id IN (SELECT p.id FROM app_groups p WHERE p.team_id = ?1
-                    AND EXISTS (SELECT 1 FROM app_transfers x WHERE x.group_id = p.id AND x.to_team = ?1))
-                AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = grants.account_id AND a.team_id = ?1)
-                """)
-    ]
+    static func ofMovingApps(_ team: Int64) -> [Table] {
+        [
+            Table(
+                name: "grants", key: "id",
+                condition: """
+                    group_id IN (SELECT p.id FROM app_groups p WHERE p.team_id = \(team)
+                        AND EXISTS (SELECT 1 FROM app_transfers x WHERE x.group_id = p.id AND x.to_team = \(team)))
+                    AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = grants.account_id AND a.team_id = \(team))
+                    """)
+        ]
+    }
 }
 
 extension DatabaseConnection {
     /// Deletes rows as long as the budget lasts, and takes them from it; whether none is left.
-    fileprivate func clear(_ tables: [RemovedRows.Table], _ number: Int64, _ budget: inout Int) throws -> Bool {
+    fileprivate func clear(_ tables: [RemovedRows.Table], _ budget: inout Int) throws -> Bool {
         for table in tables {
             guard budget > 0 else { return false }
             let verb = table.change.map { "UPDATE \(table.name) SET \($0)" } ?? "DELETE FROM \(table.name)"
             let count = try run(
-                "\(verb) WHERE (\(table.key)) IN (SELECT \(table.key) FROM \(table.name) WHERE \(table.condition) LIMIT ?2)",
-                [.integer(number), .integer(Int64(budget))])
+                """
+                \(raw: verb) WHERE (\(raw: table.key)) IN (SELECT \(raw: table.key) FROM \(raw: table.name)
+                    WHERE \(table.condition) LIMIT \(budget))
+                """)
             guard count < budget else {
                 budget = 0
                 return false
@@ -254,5 +265,5 @@ extension DatabaseConnection {
     }
 
     /// The same for what hangs on an account.
-    func clearAccount(_ account: Int64, rows: inout Int) throws -> Bool { try clear(RemovedRows.ofAccount, account, &rows) }
+    func clearAccount(_ account: Int64, rows: inout Int) throws -> Bool { try clear(RemovedRows.ofAccount(account), &rows) }
 }

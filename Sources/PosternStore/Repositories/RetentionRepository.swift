@@ -14,8 +14,8 @@ package struct RetentionRepository: Sendable {
     package func days(_ dataClass: DataClass) throws -> Int { try database.read { try days(dataClass, $0) } }
 
     private func days(_ dataClass: DataClass, _ connection: any DatabaseConnection) throws -> Int {
-        let row = try connection.row("SELECT value FROM settings WHERE name = ?1", [.text(Self.setting(dataClass))])
-        return try row.flatMap { Int(try $0.text(0)) } ?? dataClass.standardDays
+        let value: String? = try connection.value("SELECT value FROM settings WHERE name = \(Self.setting(dataClass))")
+        return value.flatMap { Int($0) } ?? dataClass.standardDays
     }
 
     /// Sets how long a kind is kept; what is older goes with the next housekeeping.
@@ -32,8 +32,10 @@ package struct RetentionRepository: Sendable {
         return try database.write(.durable) { connection in
             let old = try self.days(dataClass, connection)
             try connection.run(
-                "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                [.text(Self.setting(dataClass)), .text("\(days)")])
+                """
+                INSERT INTO settings (name, value) VALUES (\(Self.setting(dataClass)), \("\(days)")) ON CONFLICT (name)
+                DO UPDATE SET value = excluded.value
+                """)
             try connection.audit(change, "retention.set", "data:\(name)", "\(old) to \(days) days")
             return Retention(dataClass: dataClass, days: days)
         }
@@ -47,8 +49,7 @@ extension AuditRepository {
     package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             try connection.run(
-                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 LIMIT ?2)",
-                [.integer(time), .integer(Int64(limit))])
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < \(time) LIMIT \(limit))")
         }
     }
 
@@ -57,24 +58,22 @@ extension AuditRepository {
     ///   - since: seconds since 1970.
     ///   - actor: exactly, or the beginning where it ends in `*`; nil for all. Likewise `action`.
     package func entries(since: Int64, actor: String?, action: String?, limit: Int) throws -> [AuditEntry] {
-        var conditions = ["at >= ?1"]
-        var arguments: [SQLValue] = [.integer(since)]
+        var conditions: [SQL] = ["at >= \(since)"]
         for (column, text) in [("actor", actor), ("action", action)] {
             guard let text else { continue }
-            arguments.append(.text(text.hasSuffix("*") ? String(text.dropLast()) : text))
-            let place = "?\(arguments.count)"
-            conditions.append(text.hasSuffix("*") ? "SUBSTR(\(column), 1, LENGTH(\(place))) = \(place)" : "\(column) = \(place)")
+            let start = String(text.dropLast())
+            conditions.append(
+                text.hasSuffix("*")
+                    ? "SUBSTR(\(raw: column), 1, LENGTH(\(start))) = \(start)" : "\(raw: column) = \(text)")
         }
-        arguments.append(.integer(Int64(limit)))
-        let sql =
-            "SELECT id, at, actor, action, subject, detail FROM audit WHERE " + conditions.joined(separator: " AND ")
-            + " ORDER BY id DESC LIMIT ?\(arguments.count)"
-        return try database.read { connection in
-            try connection.rows(sql, arguments).map {
-                AuditEntry(
-                    number: try $0.integer(0), at: try $0.integer(1), actor: try $0.text(2), action: try $0.text(3),
-                    subject: try $0.text(4), detail: try $0.text(5))
-            }
+        return try database.rows(
+            """
+            SELECT id, at, actor, action, subject, detail FROM audit WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)
+            """
+        ).map {
+            try AuditEntry(
+                number: $0["id"], at: $0["at"], actor: $0["actor"], action: $0["action"], subject: $0["subject"],
+                detail: $0["detail"])
         }
     }
 }

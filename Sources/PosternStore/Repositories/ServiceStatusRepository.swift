@@ -32,24 +32,26 @@ package struct ServiceStatusRepository: Sendable {
             if let minute { try add(minute, host, pid, connection) }
             try connection.run(
                 """
-                INSERT INTO service_status (host, pid, updated_at, snapshot) VALUES (?1, ?2, ?3, ?4)
+                INSERT INTO service_status (host, pid, updated_at, snapshot) VALUES (\(host), \(pid), \(now), \(snapshot))
                 ON CONFLICT (host, pid) DO UPDATE SET updated_at = excluded.updated_at, snapshot = excluded.snapshot
-                """, [.text(host), .integer(pid), .integer(now), .text(snapshot)])
+                """)
         }
     }
 
     private func add(_ minute: Minute, _ host: String, _ pid: Int64, _ connection: any DatabaseConnection) throws {
         try connection.run(
-            "INSERT INTO service_minutes (host, pid, at, counts) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (host, pid, at) DO NOTHING",
-            [.text(host), .integer(pid), .integer(minute.at), .text(minute.counts)])
+            """
+            INSERT INTO service_minutes (host, pid, at, counts) VALUES (\(host), \(pid), \(minute.at), \(minute.counts))
+            ON CONFLICT (host, pid, at) DO NOTHING
+            """)
     }
 
     /// The minutes of all services that ended later than `time`, the oldest first.
     package func minutes(after time: Int64) throws -> [Minute] {
         try database.read { connection in
-            try connection.rows("SELECT at, counts FROM service_minutes WHERE at > ?1 ORDER BY at, host, pid", [.integer(time)])
+            try connection.rows("SELECT at, counts FROM service_minutes WHERE at > \(time) ORDER BY at, host, pid")
                 .map {
-                    Minute(at: try $0.integer(0), counts: try $0.text(1))
+                    try Minute(at: $0["at"], counts: $0["counts"])
                 }
         }
     }
@@ -58,9 +60,9 @@ package struct ServiceStatusRepository: Sendable {
     package func all() throws -> [Entry] {
         try database.read { connection in
             try connection.rows(
-                "SELECT host, pid, updated_at, snapshot FROM service_status ORDER BY updated_at DESC, host, pid", []
+                "SELECT host, pid, updated_at, snapshot FROM service_status ORDER BY updated_at DESC, host, pid"
             ).map {
-                Entry(host: try $0.text(0), pid: try $0.integer(1), updatedAt: try $0.integer(2), snapshot: try $0.text(3))
+                try Entry(host: $0["host"], pid: $0["pid"], updatedAt: $0["updated_at"], snapshot: $0["snapshot"])
             }
         }
     }
@@ -70,7 +72,7 @@ package struct ServiceStatusRepository: Sendable {
     package func remove(host: String, pid: Int64, minute: Minute? = nil) throws {
         try database.write(.relaxed) { connection in
             if let minute { try add(minute, host, pid, connection) }
-            try connection.run("DELETE FROM service_status WHERE host = ?1 AND pid = ?2", [.text(host), .integer(pid)])
+            try connection.run("DELETE FROM service_status WHERE host = \(host) AND pid = \(pid)")
         }
     }
 
@@ -78,8 +80,8 @@ package struct ServiceStatusRepository: Sendable {
     @discardableResult
     package func deleteExpired(before time: Int64, minutes: Int64) throws -> Int {
         try database.write(.relaxed) { connection in
-            try connection.run("DELETE FROM service_minutes WHERE at < ?1", [.integer(minutes)])
-            return try connection.run("DELETE FROM service_status WHERE updated_at < ?1", [.integer(time)])
+            try connection.run("DELETE FROM service_minutes WHERE at < \(minutes)")
+            return try connection.run("DELETE FROM service_status WHERE updated_at < \(time)")
         }
     }
 }
@@ -91,8 +93,10 @@ extension Database {
         try write(.durable) { connection in
             // What is there already would not be written.
             try connection.run(
-                "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                [.text("write_check"), .text("\(now) \(UInt32.random(in: 0 ... .max))")])
+                """
+                INSERT INTO settings (name, value) VALUES (\("write_check"), \("\(now) \(UInt32.random(in: 0 ... .max))"))
+                ON CONFLICT (name) DO UPDATE SET value = excluded.value
+                """)
         }
     }
 }

@@ -51,18 +51,17 @@ package struct SourceRepository: Sendable {
     package func add(team id: String, _ source: OutboundSource, _ change: Change) throws {
         try database.write(.durable) { connection in
             let team = try connection.team(id)
-            let count = try connection.row("SELECT COUNT(*) FROM outbound_sources WHERE team_id = ?1", [.integer(team.number)])
+            let count: Int? = try connection.value(
+                "SELECT COUNT(*) AS count FROM outbound_sources WHERE team_id = \(team.number)")
             let added = try connection.row(
                 """
-                INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+                INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at)
+                VALUES (\(team.number), \(source.kind), \(source.value), \(source.envelopeDomain ?? ""),
+                    \(source.createdAt))
                 ON CONFLICT (team_id, value, envelope_domain) DO NOTHING RETURNING id
-                """,
-                [
-                    .integer(team.number), .text(source.kind.rawValue), .text(source.value), .text(source.envelopeDomain ?? ""),
-                    .integer(source.createdAt),
-                ])
+                """)
             guard added != nil else { throw StoreRefusal(.exists, "\(source.value) is already registered for team \(id)") }
-            guard try count?.integer(0) ?? 0 < Self.maximumPerTeam else {
+            guard count ?? 0 < Self.maximumPerTeam else {
                 throw StoreRefusal(
                     .limit,
                     "team \(id) has \(Self.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain"
@@ -91,11 +90,14 @@ package struct SourceRepository: Sendable {
             let removed: Int
             if let envelopeDomain {
                 removed = try connection.run(
-                    "DELETE FROM outbound_sources WHERE team_id = ?1 AND value = ?2 AND envelope_domain = ?3",
-                    [.integer(team.number), .text(value), .text(HostName(envelopeDomain)?.text ?? envelopeDomain)])
+                    """
+                    DELETE FROM outbound_sources
+                    WHERE team_id = \(team.number) AND value = \(value)
+                        AND envelope_domain = \(HostName(envelopeDomain)?.text ?? envelopeDomain)
+                    """)
             } else {
                 removed = try connection.run(
-                    "DELETE FROM outbound_sources WHERE team_id = ?1 AND value = ?2", [.integer(team.number), .text(value)])
+                    "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
             }
             guard removed > 0 else {
                 throw StoreRefusal(.notFound, "\(value) is not registered for team \(id): see postern source list \(id)")
@@ -107,12 +109,7 @@ package struct SourceRepository: Sendable {
     /// Numbers of the teams for which this From address is registered, by its own or a parent domain or as a single address.
     /// Asked before any DNS query; empty means `550 5.7.1`.
     package func teams(registering from: AddrSpec) throws -> [Int64] {
-        try database.read { connection in
-            try connection.rows(
-                "SELECT DISTINCT team_id FROM outbound_sources WHERE \(Self.covering) ORDER BY team_id",
-                Self.values(covering: from)
-            ).map { try $0.integer(0) }
-        }
+        try database.values("SELECT DISTINCT team_id FROM outbound_sources WHERE \(Self.covering(from)) ORDER BY team_id")
     }
 
     /// The sources, of whatever team, in which this address is.
@@ -120,22 +117,20 @@ package struct SourceRepository: Sendable {
         try database.rows(
             """
             SELECT kind, value, envelope_domain, created_at FROM outbound_sources
-            WHERE \(Self.covering) ORDER BY team_id, value, envelope_domain
-            """, Self.values(covering: from)
-        ).map { try OutboundSource(row: $0, first: 0) }
+            WHERE \(Self.covering(from)) ORDER BY team_id, value, envelope_domain
+            """
+        ).map(OutboundSource.init(row:))
     }
 
-    private static let covering = "value IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
-
-    /// The address, its domain and that domain's parents.
-    private static func values(covering from: AddrSpec) -> [SQLValue] {
+    /// A condition: the source is the address, its domain or one of that domain's parents.
+    private static func covering(_ from: AddrSpec) -> SQL {
         let from = from.folded
         let labels = from.domain.split(separator: ".").suffix(maximumLabels)
         var values = [from.wireForm]
         for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
         // One statement for every number of labels: the free places repeat the address.
         while values.count <= maximumLabels { values.append(values[0]) }
-        return values.map(SQLValue.text)
+        return "value IN \(list: values)"
     }
 
     private static func addressText(_ text: String) throws -> String {
@@ -149,18 +144,18 @@ extension DatabaseConnection {
         try rows(
             """
             SELECT kind, value, envelope_domain, created_at FROM outbound_sources
-            WHERE team_id = ?1 ORDER BY value, envelope_domain
-            """, [.integer(teamNumber)]
-        ).map { try OutboundSource(row: $0, first: 0) }
+            WHERE team_id = \(teamNumber) ORDER BY value, envelope_domain
+            """
+        ).map(OutboundSource.init(row:))
     }
 }
 
 extension OutboundSource {
     /// From the columns kind, value, envelope_domain and created_at.
-    init(row: SQLRow, first: Int) throws {
-        let envelope = try row.text(first + 2)
-        self.init(
-            kind: try row.text(first) == "address" ? .address : .domain, value: try row.text(first + 1),
-            envelopeDomain: envelope.isEmpty ? nil : envelope, createdAt: try row.integer(first + 3))
+    init(row: SQLRow) throws {
+        let envelope: String = try row["envelope_domain"]
+        try self.init(
+            kind: row["kind"], value: row["value"], envelopeDomain: envelope.isEmpty ? nil : envelope,
+            createdAt: row["created_at"])
     }
 }

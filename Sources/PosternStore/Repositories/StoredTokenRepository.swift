@@ -10,12 +10,11 @@ package struct StoredTokenRepository: Sendable {
     /// The address under a token, or nil where there is none, it was made for another purpose, or it expired.
     package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws -> StoredToken? {
         let token = token.lowercased()
-        let row = try database.rows(
+        let row = try database.row(
             """
             SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
-            WHERE token = ?1 AND purpose = ?2 AND (expires_at IS NULL OR expires_at > ?3)
-            """, [.text(token), .text(purpose.rawValue), .integer(now)]
-        ).first
+            WHERE token = \(token) AND purpose = \(purpose) AND (expires_at IS NULL OR expires_at > \(now))
+            """)
         return try row.map { try stored($0, token) }
     }
 
@@ -81,10 +80,12 @@ package struct StoredTokenRepository: Sendable {
             _ = try keep(token.token, now, connection)
         }
         if !new.isEmpty {
-            let used = try connection.row(
-                "SELECT count FROM daily_counters WHERE account_id = ?1 AND day = ?2 AND kind = ?3",
-                [.integer(account), .integer(day), .integer(CounterKind.addressesStored.rawValue)])
-            guard Int(try used?.integer(0) ?? 0) + new.count <= newPerDay else { return false }
+            let used: Int? = try connection.value(
+                """
+                SELECT count FROM daily_counters
+                WHERE account_id = \(account) AND day = \(day) AND kind = \(CounterKind.addressesStored)
+                """)
+            guard (used ?? 0) + new.count <= newPerDay else { return false }
             for token in new { try insert(token, account: account, expiresAt: expiry(now), now: now, connection) }
             try connection.count(DailyCounter(accountNumber: account, day: day, kind: .addressesStored, count: new.count))
         }
@@ -101,35 +102,35 @@ package struct StoredTokenRepository: Sendable {
         let inserted = try connection.row(
             """
             INSERT INTO stored_tokens (token, purpose, account_id, address_key, address_sealed, created_at, expires_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (token) DO NOTHING RETURNING token
-            """,
-            [
-                .text(token.token), .text(token.purpose.rawValue), .integer(account), .text(sealed.key), .blob(sealed.octets),
-                .integer(now), .integer(expiresAt),
-            ])
+            VALUES (\(token.token), \(token.purpose), \(account), \(sealed.key), \(sealed.octets), \(now),
+                \(expiresAt)) ON CONFLICT (token) DO NOTHING RETURNING token
+            """)
         guard inserted == nil else { return }
         guard let known = try row(token, connection) else {
             throw PermanentStoreError(.constraint, "a stored token is in use for another purpose")
         }
         try compare(known, account, token.address)
         try connection.run(
-            "UPDATE stored_tokens SET expires_at = ?2 WHERE token = ?1 AND expires_at < ?2",
-            [.text(token.token), .integer(expiresAt)])
+            "UPDATE stored_tokens SET expires_at = \(expiresAt) WHERE token = \(token.token) AND expires_at < \(expiresAt)")
     }
 
     /// What is under a token, expired or not.
     private func row(_ token: NewStoredToken, _ connection: any DatabaseConnection) throws -> StoredToken? {
         let row = try connection.row(
-            "SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens WHERE token = ?1 AND purpose = ?2",
-            [.text(token.token), .text(token.purpose.rawValue)])
+            """
+            SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
+            WHERE token = \(token.token) AND purpose = \(token.purpose)
+            """)
         return try row.map { try stored($0, token.token) }
     }
 
     private func stored(_ row: SQLRow, _ token: String) throws -> StoredToken {
-        StoredToken(
-            accountNumber: try row.integer(0),
-            address: try sealer.openAddress(SealedValue(key: row.text(1), octets: row.blob(2)), .storedToken(token)),
-            expiresAt: try row.optionalInteger(3))
+        guard let sealed = try SealedValue(row: row, "address") else {
+            throw PermanentStoreError(.unexpectedData, "a stored token has no address")
+        }
+        return try StoredToken(
+            accountNumber: row["account_id"], address: sealer.openAddress(sealed, .storedToken(token)),
+            expiresAt: row["expires_at"])
     }
 
     private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws {
@@ -141,9 +142,10 @@ package struct StoredTokenRepository: Sendable {
     private func keep(_ token: String, _ now: Int64, _ connection: any DatabaseConnection) throws -> Int {
         try connection.run(
             """
-            UPDATE stored_tokens SET expires_at = ?2
-            WHERE token = ?1 AND purpose = ?3 AND (expires_at IS NULL OR expires_at < ?2)
-            """, [.text(token), .integer(expiry(now)), .text(StoredTokenPurpose.reverse.rawValue)])
+            UPDATE stored_tokens SET expires_at = \(expiry(now))
+            WHERE token = \(token) AND purpose = \(StoredTokenPurpose.reverse)
+                AND (expires_at IS NULL OR expires_at < \(expiry(now)))
+            """)
     }
 
     /// Whole days: the table does not say at what time of a day someone wrote.
@@ -159,8 +161,8 @@ package struct StoredTokenRepository: Sendable {
             try connection.run(
                 """
                 DELETE FROM stored_tokens WHERE token IN
-                    (SELECT token FROM stored_tokens WHERE expires_at <= ?1 LIMIT ?2)
-                """, [.integer(now), .integer(Int64(limit))])
+                    (SELECT token FROM stored_tokens WHERE expires_at <= \(now) LIMIT \(limit))
+                """)
         }
     }
 }

@@ -22,18 +22,17 @@ package struct TombstoneRepository: Sendable {
     package func tombstones(user id: String, now: Int64) throws -> [Tombstone] {
         try database.read { connection in
             let user = try connection.userNumber(id)
-            var days: [Int64: (deletions: Int64, failures: Int64)] = [:]
-            let indexes = try connection.rows(
-                "SELECT DISTINCT tombstone_index FROM inboxes WHERE user_id = ?1 AND tombstone_index IS NOT NULL",
-                [.integer(user)])
-            for row in indexes {
-                for tombstone in try connection.tombstones(row.blob(0), now: now) {
-                    days[tombstone.day, default: (0, 0)].deletions += Int64(tombstone.deletions)
-                    days[tombstone.day, default: (0, 0)].failures += Int64(tombstone.failures)
+            var days: [Int64: (deletions: Int, failures: Int)] = [:]
+            let indexes: [[UInt8]] = try connection.values(
+                "SELECT DISTINCT tombstone_index FROM inboxes WHERE user_id = \(user) AND tombstone_index IS NOT NULL")
+            for index in indexes {
+                for tombstone in try connection.tombstones(index, now: now) {
+                    days[tombstone.day, default: (0, 0)].deletions += tombstone.deletions
+                    days[tombstone.day, default: (0, 0)].failures += tombstone.failures
                 }
             }
             return days.sorted { $0.key < $1.key }.map {
-                Tombstone(day: $0.key, deletions: Int($0.value.deletions), failures: Int($0.value.failures))
+                Tombstone(day: $0.key, deletions: $0.value.deletions, failures: $0.value.failures)
             }
         }
     }
@@ -48,8 +47,9 @@ package struct TombstoneRepository: Sendable {
         try database.write(.relaxed) { connection in
             try connection.run(
                 """
-                DELETE FROM tombstones WHERE (mark, day) IN (SELECT mark, day FROM tombstones WHERE day <= ?1 LIMIT ?2)
-                """, [.integer(Day.number(now) - Tombstone.days), .integer(Int64(limit))])
+                DELETE FROM tombstones WHERE (mark, day) IN (SELECT mark, day FROM tombstones
+                    WHERE day <= \(Day.number(now) - Tombstone.days) LIMIT \(limit))
+                """)
         }
     }
 }
@@ -57,20 +57,20 @@ package struct TombstoneRepository: Sendable {
 extension DatabaseConnection {
     fileprivate func tombstones(_ mark: [UInt8], now: Int64) throws -> [Tombstone] {
         try rows(
-            "SELECT day, deletions, failures FROM tombstones WHERE mark = ?1 AND day > ?2 ORDER BY day",
-            [.blob(mark), .integer(Day.number(now) - Tombstone.days)]
-        ).map {
-            Tombstone(day: try $0.integer(0), deletions: Int(try $0.integer(1)), failures: Int(try $0.integer(2)))
-        }
+            """
+            SELECT day, deletions, failures FROM tombstones WHERE mark = \(mark) AND day > \(Day.number(now) - Tombstone.days)
+            ORDER BY day
+            """
+        ).map { try Tombstone(day: $0["day"], deletions: $0["deletions"], failures: $0["failures"]) }
     }
 
     /// Adds to a tombstone.
     func recordTombstone(_ mark: [UInt8], day: Int64, deletions: Int64, failures: Int64) throws {
         try run(
             """
-            INSERT INTO tombstones (mark, day, deletions, failures) VALUES (?1, ?2, ?3, ?4)
+            INSERT INTO tombstones (mark, day, deletions, failures) VALUES (\(mark), \(day), \(deletions), \(failures))
             ON CONFLICT (mark, day) DO UPDATE
                 SET deletions = tombstones.deletions + excluded.deletions, failures = tombstones.failures + excluded.failures
-            """, [.blob(mark), .integer(day), .integer(deletions), .integer(failures)])
+            """)
     }
 }

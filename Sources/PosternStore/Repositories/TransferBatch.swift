@@ -21,7 +21,7 @@ struct TransferBatch {
         let userID: String
         let inbox: Int64?
         let sharesName: Bool
-        let emailKind: String
+        let emailKind: EmailKind
         let isForwardingOff: Bool
         let hasSubject: Bool
         let sub: String
@@ -33,29 +33,23 @@ struct TransferBatch {
     func move(_ connection: any DatabaseConnection, after: Int64, limit: Int) throws -> (last: Int64, count: Int)? {
         // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
         let found = try connection.rows(
-            "SELECT id, account_id FROM grants WHERE group_id = ?1 AND id > ?2 ORDER BY id LIMIT \(limit)",
-            [.integer(group), .integer(after)]
-        ).map { (number: try $0.integer(0), account: try $0.integer(1)) }
+            "SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id LIMIT \(raw: "\(limit)")"
+        ).map { try (number: $0["id"] as Int64, account: $0["account_id"] as Int64) }
         guard let last = found.last else { return nil }
         var waiting = try grants(
             connection, Dictionary(found.map { ($0.account, $0.number) }, uniquingKeysWith: { first, _ in first }))
         try addAccounts(connection, &waiting)
-        try addAddresses(connection, waiting.filter { $0.emailKind == EmailKind.privateRelay.rawValue })
+        try addAddresses(connection, waiting.filter { $0.emailKind == .privateRelay })
         try connection.update(
-            waiting.map { [.integer($0.number), .integer($0.newAccount), .integer(change.now)] }, of: "grants", key: "id",
+            waiting.map { [$0.number, $0.newAccount, change.now] }, of: "grants", key: "id",
             "account_id = v.column2, transferred_at = v.column3")
         try connection.insert(
             waiting.filter { !$0.hasSubject }.map {
-                [
-                    .text(Base32.characters(fromRandom: try connection.freshOctets(32))), .integer($0.oldAccount),
-                    .integer(team.number),
-                    .integer(change.now),
-                ]
-            }, into: "transfer_subs", "transfer_sub, account_id, target_team, created_at")
+                [Base32.characters(fromRandom: try connection.freshOctets(32)), $0.oldAccount, team.number, change.now]
+            }, into: "transfer_subs (transfer_sub, account_id, target_team, created_at)")
         try connection.insert(
-            waiting.map {
-                [.integer($0.oldAccount), .integer(transfer), .integer($0.newAccount), .integer(change.now), .integer(endsAt)]
-            }, into: "account_transfers", "old_account, transfer_id, new_account, moved_at, ends_at",
+            waiting.map { [$0.oldAccount, transfer, $0.newAccount, change.now, endsAt] },
+            into: "account_transfers (old_account, transfer_id, new_account, moved_at, ends_at)",
             "ON CONFLICT (old_account, transfer_id) DO NOTHING")
         return (last.number, found.count)
     }
@@ -63,30 +57,31 @@ struct TransferBatch {
     /// Those that wait, by their accounts; an account that was removed goes nowhere, whatever is still there of it. What is less
     /// common is moved by itself, here and now.
     private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws -> [Grant] {
-        let rows = try connection.rows(for: numbers.keys.sorted().map { .integer($0) }) { list in
+        let rows = try connection.rows(for: numbers.keys.sorted()) { list in
             """
             SELECT a.id, a.user_id, u.handle, a.inbox_id, a.shares_name, a.email_kind,
                 CASE WHEN EXISTS (SELECT 1 FROM relay_addresses o
-                    WHERE o.account_id = a.id AND o.is_current = 1 AND o.forwarding_on = 0) THEN 1 ELSE 0 END,
+                    WHERE o.account_id = a.id AND o.is_current = 1 AND o.forwarding_on = 0) THEN 1 ELSE 0 END AS is_forwarding_off,
                 CASE WHEN EXISTS (SELECT 1 FROM transfer_subs s
-                    WHERE s.account_id = a.id AND s.target_team = \(team.number)) THEN 1 ELSE 0 END,
+                    WHERE s.account_id = a.id AND s.target_team = \(team.number)) THEN 1 ELSE 0 END AS has_subject,
                 CASE WHEN EXISTS (SELECT 1 FROM accounts k
-                    WHERE k.team_id = \(team.number) AND k.user_id = a.user_id) THEN 1 ELSE 0 END
+                    WHERE k.team_id = \(team.number) AND k.user_id = a.user_id) THEN 1 ELSE 0 END AS is_known
             FROM accounts a JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
             LEFT JOIN users u ON u.id = a.user_id WHERE a.id IN \(list) AND a.team_id <> \(team.number)
             """
         }
         return try rows.compactMap { row in
-            guard let number = numbers[try row.integer(0)] else { return nil }
-            guard let user = try row.optionalInteger(1), let userID = try row.optionalText(2), try !row.bool(8) else {
+            let account: Int64 = try row["id"]
+            guard let number = numbers[account] else { return nil }
+            guard let user: Int64 = try row["user_id"], let userID: String = try row["handle"], try !row["is_known"] else {
                 try TransferRepository.move(connection, grant: number, addresses: addresses, change)
                 return nil
             }
-            return Grant(
-                number: number, oldAccount: try row.integer(0), user: user, userID: userID, inbox: try row.optionalInteger(3),
-                sharesName: try row.bool(4), emailKind: try row.text(5), isForwardingOff: try row.bool(6),
-                hasSubject: try row.bool(7),
-                sub: Base32.characters(fromRandom: try addresses.random(AddressRepository.subLength)))
+            return try Grant(
+                number: number, oldAccount: account, user: user, userID: userID, inbox: row["inbox_id"],
+                sharesName: row["shares_name"], emailKind: row["email_kind"], isForwardingOff: row["is_forwarding_off"],
+                hasSubject: row["has_subject"],
+                sub: Base32.characters(fromRandom: addresses.random(AddressRepository.subLength)))
         }
     }
 
@@ -95,14 +90,10 @@ struct TransferBatch {
         let retired = try connection.retired(grants.map { addresses.marks.retired($0.sub) })
         guard retired.isEmpty else { throw PermanentStoreError(.unexpectedData, "160 random bits came twice") }
         let added = try connection.insert(
-            grants.map {
-                [
-                    .integer(team.number), .integer($0.user), .text($0.sub), .optional($0.inbox), .bool($0.sharesName),
-                    .text($0.emailKind),
-                    .integer(change.now),
-                ]
-            }, into: "accounts", "team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at", "RETURNING sub, id")
-        let numbers = Dictionary(try added.map { (try $0.text(0), try $0.integer(1)) }, uniquingKeysWith: { first, _ in first })
+            grants.map { [team.number, $0.user, $0.sub, $0.inbox, $0.sharesName, $0.emailKind, change.now] },
+            into: "accounts (team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at)", "RETURNING sub, id")
+        let numbers: [String: Int64] = Dictionary(
+            try added.map { try ($0["sub"], $0["id"]) }, uniquingKeysWith: { first, _ in first })
         for index in grants.indices {
             guard let number = numbers[grants[index].sub] else {
                 throw PermanentStoreError(.unexpectedData, "an account that was just added is missing")

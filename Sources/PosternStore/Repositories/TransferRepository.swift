@@ -18,16 +18,17 @@ package struct TransferRepository: Sendable {
             let (old, new) = (try connection.team(from), try connection.team(to))
             guard old != new else { throw StoreRefusal(.invalid, "app \(clientID) already belongs to team \(to)") }
             let group = try connection.appGroup(team: old, clientID: clientID)
-            let row = try connection.row(
+            let number: Int64? = try connection.value(
                 """
-                INSERT INTO app_transfers (group_id, from_team, to_team, state, started_at) VALUES (?1, ?2, ?3, 'started', ?4)
+                INSERT INTO app_transfers (group_id, from_team, to_team, state, started_at)
+                VALUES (\(group.number), \(old.number), \(new.number), 'started', \(change.now))
                 ON CONFLICT (group_id) WHERE state <> 'finished' DO NOTHING RETURNING id
-                """, [.integer(group.number), .integer(old.number), .integer(new.number), .integer(change.now)])
-            guard let row else {
+                """)
+            guard let number else {
                 throw StoreRefusal(.exists, "a transfer of app \(clientID) is in progress: see postern transfer status")
             }
             try connection.audit(change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
-            return try row.integer(0)
+            return number
         }
         return try database.read { try transfer($0, number) }
     }
@@ -40,7 +41,7 @@ package struct TransferRepository: Sendable {
                 throw StoreRefusal(
                     .unmet, "app \(clientID) already belongs to team \(found.toTeam.id): run postern transfer finish again")
             }
-            try connection.run("DELETE FROM app_transfers WHERE id = ?1", [.integer(found.number)])
+            try connection.run("DELETE FROM app_transfers WHERE id = \(found.number)")
             try connection.audit(
                 change, "transfer.cancel", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
         }
@@ -50,10 +51,10 @@ package struct TransferRepository: Sendable {
     package func transfers(app clientID: String? = nil) throws -> [AppTransfer] {
         try database.read { connection in
             guard let clientID else {
-                return try connection.rows(Self.select + " ORDER BY x.id DESC", []).map(AppTransfer.init(row:))
+                return try connection.rows("\(Self.select) ORDER BY x.id DESC").map(AppTransfer.init(row:))
             }
             let (_, group) = try connection.appGroup(clientID: clientID)
-            return try connection.rows(Self.select + " WHERE x.group_id = ?1 ORDER BY x.id DESC", [.integer(group.number)])
+            return try connection.rows("\(Self.select) WHERE x.group_id = \(group.number) ORDER BY x.id DESC")
                 .map(AppTransfer.init(row:))
         }
     }
@@ -71,8 +72,11 @@ package struct TransferRepository: Sendable {
     /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group
     /// is to be set again: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a
     /// transaction that read all grants would be at odds.
+    /// - Parameter range: grants that one statement of the last look reads.
     /// - Returns: the transfer's number, and whether it is finished.
-    package func step(app clientID: String, limit: Int = batch, _ change: Change) throws -> (number: Int64, isFinished: Bool) {
+    package func step(
+        app clientID: String, limit: Int = batch, range: Int = 20_000, _ change: Change
+    ) throws -> (number: Int64, isFinished: Bool) {
         let (found, isEnd) = try database.write(.durable) { connection in
             var found = try underWay(connection, clientID)
             if found.state == .started { found = try begin(connection, found, change) }
@@ -81,26 +85,39 @@ package struct TransferRepository: Sendable {
                 endsAt: found.endsAt ?? change.now + AppTransfer.overlap, change: change)
             guard let moved = try batch.move(connection, after: found.movedThrough, limit: limit) else { return (found, true) }
             try connection.run(
-                "UPDATE app_transfers SET moved_through = ?2 WHERE id = ?1", [.integer(found.number), .integer(moved.last)])
+                "UPDATE app_transfers SET moved_through = \(moved.last) WHERE id = \(found.number)")
             return (found, moved.count < limit)
         }
         guard isEnd else { return (found.number, false) }
         // Whoever signed up at the moment of the hand-over may have got a number that was passed already.
-        let left = try database.rows(
-            """
-            SELECT MIN(g.id) FROM grants g JOIN accounts a ON a.id = g.account_id WHERE g.group_id = ?1 AND a.team_id = ?2
-            """, [.integer(found.group.number), .integer(found.fromTeam.number)]
-        ).first?.optionalInteger(0)
+        let left = try firstLeft(group: found.group.number, team: found.fromTeam.number, range: range)
         try database.write(.durable) { connection in
             if let left {
                 try connection.run(
-                    "UPDATE app_transfers SET moved_through = ?2 WHERE id = ?1", [.integer(found.number), .integer(left - 1)])
+                    "UPDATE app_transfers SET moved_through = \(left - 1) WHERE id = \(found.number)")
             } else {
                 try connection.run(
-                    "UPDATE app_transfers SET state = 'finished' WHERE id = ?1 AND state = 'moving'", [.integer(found.number)])
+                    "UPDATE app_transfers SET state = 'finished' WHERE id = \(found.number) AND state = 'moving'")
             }
         }
         return (found.number, left == nil)
+    }
+
+    /// The first grant of the group that is still the old team's. Some at a time: of millions, one statement would take longer than a
+    /// statement may.
+    private func firstLeft(group: Int64, team: Int64, range: Int) throws -> Int64? {
+        var after: Int64 = 0
+        while true {
+            let row = try database.row(
+                """
+                SELECT MAX(g.id) AS last, MIN(CASE WHEN a.team_id = \(team) THEN g.id END) AS first_left
+                FROM (SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id LIMIT \(raw: "\(range)")) g
+                JOIN accounts a ON a.id = g.account_id
+                """)
+            if let found: Int64 = try row?["first_left"] { return found }
+            guard let last: Int64 = try row?["last"] else { return nil }
+            after = last
+        }
     }
 
     /// Takes steps until it is finished. An interruption and an error leave what can be gone on with.
@@ -116,11 +133,12 @@ package struct TransferRepository: Sendable {
     private func begin(_ connection: any DatabaseConnection, _ found: Underway, _ change: Change) throws -> Underway {
         let endsAt = change.now + AppTransfer.overlap
         try connection.run(
-            "UPDATE app_groups SET team_id = ?2 WHERE id = ?1", [.integer(found.group.number), .integer(found.toTeam.number)])
-        try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = ?1", [.integer(found.group.number)])
+            "UPDATE app_groups SET team_id = \(found.toTeam.number) WHERE id = \(found.group.number)")
+        try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
         try connection.run(
-            "UPDATE app_transfers SET state = 'moving', moved_at = ?2, ends_at = ?3 WHERE id = ?1",
-            [.integer(found.number), .integer(change.now), .integer(endsAt)])
+            """
+            UPDATE app_transfers SET state = 'moving', moved_at = \(change.now), ends_at = \(endsAt) WHERE id = \(found.number)
+            """)
         try connection.audit(
             change, "transfer.finish", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
         var begun = found
@@ -132,18 +150,19 @@ package struct TransferRepository: Sendable {
     /// team that knew them gave them away.
     package func endExpired(now: Int64, limit: Int = 500) throws -> Int {
         try database.write(.durable) { connection in
-            let old = try connection.rows(
+            let old: [Int64] = try connection.values(
                 """
                 SELECT DISTINCT t.old_account FROM account_transfers t
-                WHERE t.ends_at <= ?1 AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)
-                    AND NOT EXISTS (SELECT 1 FROM account_transfers u WHERE u.old_account = t.old_account AND u.ends_at > ?1)
-                LIMIT ?2
-                """, [.integer(now), .integer(Int64(limit))])
+                WHERE t.ends_at <= \(now) AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)
+                    AND NOT EXISTS (SELECT 1 FROM account_transfers u
+                        WHERE u.old_account = t.old_account AND u.ends_at > \(now))
+                LIMIT \(limit)
+                """)
             var rows = RemovalRepository.rows
-            for row in old {
+            for account in old {
                 // What is too much for one transaction goes on in the next.
-                guard try connection.clearAccount(row.integer(0), rows: &rows) else { return limit }
-                try accounts.end(connection, account: row.integer(0))
+                guard try connection.clearAccount(account, rows: &rows) else { return limit }
+                try accounts.end(connection, account: account)
             }
             return old.count
         }
@@ -157,41 +176,43 @@ package struct TransferRepository: Sendable {
         try database.write(.durable) { connection in
             let row = try connection.row(
                 """
-                SELECT a.id, x.to_team FROM accounts a JOIN grants g ON g.account_id = a.id AND g.group_id = ?2
+                SELECT a.id, x.to_team FROM accounts a
+                JOIN grants g ON g.account_id = a.id AND g.group_id = \(client.groupNumber)
                 JOIN app_transfers x ON x.group_id = g.group_id AND x.from_team = a.team_id AND x.state = 'started'
                 JOIN teams t ON t.id = x.to_team
-                WHERE a.sub = ?1 AND a.team_id = ?3 AND t.handle = ?4
-                """, [.text(sub), .integer(client.groupNumber), .integer(client.teamNumber), .text(target)])
+                WHERE a.sub = \(sub) AND a.team_id = \(client.teamNumber) AND t.handle = \(target)
+                """)
             guard let row else { return nil }
-            return try connection.transferSubject(account: row.integer(0), target: row.integer(1), now: change.now)
+            return try connection.transferSubject(account: row["id"], target: row["to_team"], now: change.now)
         }
     }
 
     /// What the new team gets for a transfer subject; nil where it is not for this client, or the 60 days are over.
     package func account(transferSubject: String, client: ProviderClient, _ change: Change) throws -> MigratedAccount? {
         try database.write(.durable) { connection in
-            let old = try connection.row(
+            let old: Int64? = try connection.value(
                 """
                 SELECT s.account_id FROM transfer_subs s
-                WHERE s.transfer_sub = ?1 AND s.target_team = ?2
-                """, [.text(transferSubject), .integer(client.teamNumber)])
+                WHERE s.transfer_sub = \(transferSubject) AND s.target_team = \(client.teamNumber)
+                """)
             guard let old else { return nil }
             // It may be the turn of others in a move that has only begun.
-            let waiting = try connection.row(
+            let waiting: Int64? = try connection.value(
                 """
                 SELECT g.id FROM grants g JOIN app_groups p ON p.id = g.group_id
-                WHERE g.account_id = ?1 AND g.group_id = ?2 AND p.team_id = ?3
-                """, [.integer(old.integer(0)), .integer(client.groupNumber), .integer(client.teamNumber)])
-            if let waiting { try move(connection, grant: waiting.integer(0), change) }
-            let new = try connection.row(
+                WHERE g.account_id = \(old) AND g.group_id = \(client.groupNumber)
+                    AND p.team_id = \(client.teamNumber)
+                """)
+            if let waiting { try move(connection, grant: waiting, change) }
+            let new: Int64? = try connection.value(
                 """
                 SELECT t.new_account FROM account_transfers t JOIN app_transfers x ON x.id = t.transfer_id
-                JOIN accounts a ON a.id = t.new_account AND a.team_id = ?4
-                WHERE t.old_account = ?1 AND x.group_id = ?2 AND t.ends_at > ?3 ORDER BY t.transfer_id DESC LIMIT 1
-                """,
-                [.integer(old.integer(0)), .integer(client.groupNumber), .integer(change.now), .integer(client.teamNumber)])
+                JOIN accounts a ON a.id = t.new_account AND a.team_id = \(client.teamNumber)
+                WHERE t.old_account = \(old) AND x.group_id = \(client.groupNumber) AND t.ends_at > \(change.now)
+                ORDER BY t.transfer_id DESC LIMIT 1
+                """)
             guard let new else { return nil }
-            let account = try connection.account(new.integer(0))
+            let account = try connection.account(new)
             return MigratedAccount(sub: account.sub, email: try provider.email(connection, account))
         }
     }
@@ -203,13 +224,14 @@ package struct TransferRepository: Sendable {
     static func moveWaiting(
         _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
     ) throws {
-        let waiting = try connection.rows(
+        let waiting: [Int64] = try connection.values(
             """
-            SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
+            SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id
+            JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
             JOIN app_groups p ON p.id = g.group_id
-            WHERE a.user_id = ?1 AND g.group_id = ?2 AND a.team_id <> p.team_id
-            """, [.integer(user), .integer(group)])
-        for grant in waiting { try move(connection, grant: grant.integer(0), addresses: addresses, change) }
+            WHERE a.user_id = \(user) AND g.group_id = \(group) AND a.team_id <> p.team_id
+            """)
+        for grant in waiting { try move(connection, grant: grant, addresses: addresses, change) }
     }
 
     private func move(_ connection: any DatabaseConnection, grant: Int64, _ change: Change) throws {
@@ -222,18 +244,19 @@ package struct TransferRepository: Sendable {
     ) throws {
         let row = try connection.row(
             """
-            SELECT g.account_id, g.group_id, a.user_id, x.id, x.ends_at, t.id, t.handle, t.name, t.created_at, u.handle
+            SELECT g.account_id, g.group_id, a.user_id, u.handle, x.id AS transfer_id, x.ends_at, \(Team.columns)
             FROM grants g JOIN accounts a ON a.id = g.account_id JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
             JOIN app_transfers x ON x.group_id = g.group_id AND x.state = 'moving'
             JOIN teams t ON t.id = x.to_team LEFT JOIN users u ON u.id = a.user_id
-            WHERE g.id = ?1 AND a.team_id <> x.to_team
-            """, [.integer(grant)])
-        guard let row, let endsAt = try row.optionalInteger(4) else { return }
-        let (old, group, team) = (try row.integer(0), try row.integer(1), try Team(row: row, first: 5))
+            WHERE g.id = \(grant) AND a.team_id <> x.to_team
+            """)
+        guard let row, let endsAt: Int64 = try row["ends_at"] else { return }
+        let (old, group, team): (Int64, Int64, Team) = try (row["account_id"], row["group_id"], Team(row: row))
+        let transfer: Int64 = try row["transfer_id"]
         let new: Int64
-        if let user = try row.optionalInteger(2), let handle = try row.optionalText(9) {
+        if let user: Int64 = try row["user_id"], let handle: String = try row["handle"] {
             let known = try connection.row(
-                "SELECT id FROM accounts WHERE team_id = ?1 AND user_id = ?2", [.integer(team.number), .integer(user)])
+                "SELECT id FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)")
             new = try addresses.account(connection, team: team, user: user, change)
             if known == nil { try copy(connection, from: old, to: new, team: team.id, user: handle, addresses, change) }
         } else {
@@ -241,17 +264,16 @@ package struct TransferRepository: Sendable {
         }
         // Consent given meanwhile under the new team is the same consent: the older row keeps what is known.
         try connection.run(
-            "DELETE FROM grants WHERE account_id = ?1 AND group_id = ?2", [.integer(new), .integer(group)])
+            "DELETE FROM grants WHERE account_id = \(new) AND group_id = \(group)")
         try connection.run(
-            "UPDATE grants SET account_id = ?2, transferred_at = ?3 WHERE id = ?1",
-            [.integer(grant), .integer(new), .integer(change.now)])
+            "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)")
         _ = try connection.transferSubject(account: old, target: team.number, now: change.now)
         try connection.run(
             """
-            INSERT INTO account_transfers (old_account, transfer_id, new_account, moved_at, ends_at) VALUES (?1, ?2, ?3, ?4, ?5)
+            INSERT INTO account_transfers (old_account, transfer_id, new_account, moved_at, ends_at)
+            VALUES (\(old), \(transfer), \(new), \(change.now), \(endsAt))
             ON CONFLICT (old_account, transfer_id) DO NOTHING
-            """,
-            [.integer(old), .integer(row.integer(3)), .integer(new), .integer(change.now), .integer(endsAt)])
+            """)
     }
 
     /// What the user chose for the old team holds for the new one: inbox, name, kind of address, and whether mail is wanted.
@@ -261,47 +283,40 @@ package struct TransferRepository: Sendable {
     ) throws {
         try connection.run(
             """
-            UPDATE accounts SET inbox_id = (SELECT inbox_id FROM accounts WHERE id = ?1),
-                shares_name = (SELECT shares_name FROM accounts WHERE id = ?1),
-                email_kind = (SELECT email_kind FROM accounts WHERE id = ?1)
-            WHERE id = ?2
-            """, [.integer(old), .integer(new)])
+            UPDATE accounts SET inbox_id = (SELECT inbox_id FROM accounts WHERE id = \(old)),
+                shares_name = (SELECT shares_name FROM accounts WHERE id = \(old)),
+                email_kind = (SELECT email_kind FROM accounts WHERE id = \(old))
+            WHERE id = \(new)
+            """)
         guard try connection.account(new).emailKind == .privateRelay else { return }
         _ = try addresses.current(connection, account: new, team: team, user: user, change)
         try connection.run(
             """
-            UPDATE relay_addresses SET forwarding_on = 0 WHERE account_id = ?2 AND is_current = 1 AND EXISTS (
-                SELECT 1 FROM relay_addresses o WHERE o.account_id = ?1 AND o.is_current = 1 AND o.forwarding_on = 0)
-            """, [.integer(old), .integer(new)])
+            UPDATE relay_addresses SET forwarding_on = 0 WHERE account_id = \(new) AND is_current = 1 AND EXISTS (
+                SELECT 1 FROM relay_addresses o WHERE o.account_id = \(old) AND o.is_current = 1 AND o.forwarding_on = 0)
+            """)
     }
 
     /// The account of the same external subject with the new team.
     private static func externalAccount(
         _ connection: any DatabaseConnection, of old: Int64, team: Team, _ addresses: AddressRepository, _ change: Change
     ) throws -> Int64 {
-        let identity = try connection.row(
-            "SELECT issuer, subject, forwarding_on, email_event_at, consent_event_at FROM external_identities WHERE account_id = ?1",
-            [.integer(old)])
-        if let identity {
-            let known = try connection.row(
-                "SELECT account_id FROM external_identities WHERE team_id = ?1 AND issuer = ?2 AND subject = ?3",
-                [.integer(team.number), .text(identity.text(0)), .text(identity.text(1))])
-            if let known { return try known.integer(0) }
-        }
+        let known: Int64? = try connection.value(
+            """
+            SELECT k.account_id FROM external_identities k JOIN external_identities o
+                ON o.account_id = \(old) AND o.issuer = k.issuer AND o.subject = k.subject
+            WHERE k.team_id = \(team.number)
+            """)
+        if let known { return known }
         let new = try addresses.unlinkedAccount(connection, team: team, change)
-        if let identity {
-            try connection.run(
-                """
-                INSERT INTO external_identities
-                    (team_id, issuer, subject, account_id, forwarding_on, email_event_at, consent_event_at, created_at)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                """,
-                [
-                    .integer(team.number), .text(identity.text(0)), .text(identity.text(1)), .integer(new),
-                    .optional(identity.optionalInteger(2)), .optional(identity.optionalInteger(3)),
-                    .optional(identity.optionalInteger(4)), .integer(change.now),
-                ])
-        }
+        try connection.run(
+            """
+            INSERT INTO external_identities
+                (team_id, issuer, subject, account_id, forwarding_on, email_event_at, consent_event_at, created_at)
+            SELECT CAST(\(team.number) AS BIGINT), issuer, subject, CAST(\(new) AS BIGINT), forwarding_on, email_event_at,
+                consent_event_at, CAST(\(change.now) AS BIGINT)
+            FROM external_identities WHERE account_id = \(old)
+            """)
         return new
     }
 
@@ -311,7 +326,7 @@ package struct TransferRepository: Sendable {
     private struct Underway {
         let number: Int64
         let group: AppGroup
-        let fromTeam: Team
+        let fromTeam: (number: Int64, id: String)
         let toTeam: Team
         var state: AppTransfer.State
         var endsAt: Int64?
@@ -322,60 +337,60 @@ package struct TransferRepository: Sendable {
         let (_, group) = try connection.appGroup(clientID: clientID)
         let row = try connection.row(
             """
-            SELECT x.id, x.state, x.ends_at, x.moved_through, f.id, f.handle, f.name, f.created_at, t.id, t.handle, t.name, t.created_at
+            SELECT x.id, x.state, x.ends_at, x.moved_through, x.from_team, f.handle AS from_handle, \(Team.columns)
             FROM app_transfers x JOIN teams f ON f.id = x.from_team JOIN teams t ON t.id = x.to_team
-            WHERE x.group_id = ?1 AND x.state <> 'finished'
-            """, [.integer(group.number)])
+            WHERE x.group_id = \(group.number) AND x.state <> 'finished'
+            """)
         guard let row else {
             throw StoreRefusal(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
         }
-        return Underway(
-            number: try row.integer(0), group: group, fromTeam: try Team(row: row, first: 4),
-            toTeam: try Team(row: row, first: 8),
-            state: AppTransfer.State(rawValue: try row.text(1)) ?? .started, endsAt: try row.optionalInteger(2),
-            movedThrough: try row.integer(3))
+        return try Underway(
+            number: row["id"], group: group, fromTeam: (row["from_team"], row["from_handle"]), toTeam: Team(row: row),
+            state: row["state"], endsAt: row["ends_at"], movedThrough: row["moved_through"])
     }
 
     private func transfer(_ connection: any DatabaseConnection, _ number: Int64) throws -> AppTransfer {
-        guard let row = try connection.row(Self.select + " WHERE x.id = ?1", [.integer(number)]) else {
+        guard let row = try connection.row("\(Self.select) WHERE x.id = \(number)") else {
             throw PermanentStoreError(.unexpectedData, "a transfer that was just written is missing")
         }
         return try AppTransfer(row: row)
     }
 
-    private static let select = """
-        SELECT x.id, p.id, p.primary_client_id, f.handle, t.handle, x.state, x.started_at, x.moved_at, x.ends_at,
+    private static let select: SQL = """
+        SELECT x.id, x.group_id, p.primary_client_id, f.handle AS from_team, t.handle AS to_team, x.state, x.started_at, x.moved_at,
+            x.ends_at,
             (SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id
-                WHERE x.state <> 'finished' AND g.group_id = x.group_id AND a.team_id = x.from_team),
-            (SELECT COUNT(*) FROM account_transfers m WHERE m.transfer_id = x.id),
+                WHERE x.state <> 'finished' AND g.group_id = x.group_id AND a.team_id = x.from_team) AS waiting,
+            (SELECT COUNT(*) FROM account_transfers m WHERE m.transfer_id = x.id) AS moved,
             (SELECT COUNT(*) FROM transfer_subs s JOIN accounts a ON a.id = s.account_id
-                WHERE a.team_id = x.from_team AND s.target_team = x.to_team)
-        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL JOIN teams f ON f.id = x.from_team AND f.removed_at IS NULL
+                WHERE a.team_id = x.from_team AND s.target_team = x.to_team) AS subjects
+        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
+            JOIN teams f ON f.id = x.from_team AND f.removed_at IS NULL
             JOIN teams t ON t.id = x.to_team AND t.removed_at IS NULL
         """
 }
 
 extension AppTransfer {
     fileprivate init(row: SQLRow) throws {
-        self.init(
-            number: try row.integer(0), group: AppGroup(number: try row.integer(1), primaryClientID: try row.optionalText(2)),
-            fromTeam: try row.text(3), toTeam: try row.text(4), state: State(rawValue: try row.text(5)) ?? .started,
-            startedAt: try row.integer(6), movedAt: try row.optionalInteger(7), endsAt: try row.optionalInteger(8),
-            waiting: Int(try row.integer(9)), moved: Int(try row.integer(10)), subjects: Int(try row.integer(11)))
+        try self.init(
+            number: row["id"], group: AppGroup(row: row), fromTeam: row["from_team"], toTeam: row["to_team"], state: row["state"],
+            startedAt: row["started_at"], movedAt: row["moved_at"], endsAt: row["ends_at"], waiting: row["waiting"],
+            moved: row["moved"], subjects: row["subjects"])
     }
 }
 
 extension DatabaseConnection {
     /// The transfer subject of an account for a team, made now where there is none.
     fileprivate func transferSubject(account: Int64, target: Int64, now: Int64) throws -> String {
-        let known = try row(
-            "SELECT transfer_sub FROM transfer_subs WHERE account_id = ?1 AND target_team = ?2",
-            [.integer(account), .integer(target)])
-        if let known { return try known.text(0) }
+        let known: String? = try value(
+            "SELECT transfer_sub FROM transfer_subs WHERE account_id = \(account) AND target_team = \(target)")
+        if let known { return known }
         let subject = Base32.characters(fromRandom: try freshOctets(32))
         try run(
-            "INSERT INTO transfer_subs (transfer_sub, account_id, target_team, created_at) VALUES (?1, ?2, ?3, ?4)",
-            [.text(subject), .integer(account), .integer(target), .integer(now)])
+            """
+            INSERT INTO transfer_subs (transfer_sub, account_id, target_team, created_at)
+            VALUES (\(subject), \(account), \(target), \(now))
+            """)
         return subject
     }
 }

@@ -31,11 +31,11 @@ package struct UserRepository: Sendable {
 
     /// Adds a user without an inbox; identifier and name were checked. Gives the store's number.
     func insert(_ connection: any DatabaseConnection, id: String, name: String?, _ change: Change) throws -> Int64 {
-        let row = try connection.row(
-            "INSERT INTO users (handle, created_at) VALUES (?1, ?2) ON CONFLICT (handle) DO NOTHING RETURNING id",
-            [.text(id), .integer(change.now)])
-        guard let row else { throw StoreRefusal(.exists, "user \(id) already exists") }
-        let number = try row.integer(0)
+        let number: Int64? = try connection.value(
+            """
+            INSERT INTO users (handle, created_at) VALUES (\(id), \(change.now)) ON CONFLICT (handle) DO NOTHING RETURNING id
+            """)
+        guard let number else { throw StoreRefusal(.exists, "user \(id) already exists") }
         if let name { try setName(connection, user: number, name) }
         try connection.audit(change, "user.add", "user:\(id)")
         return number
@@ -45,8 +45,7 @@ package struct UserRepository: Sendable {
     func setName(_ connection: any DatabaseConnection, user: Int64, _ name: String) throws {
         let sealed = try sealer.seal(name, .userName(user: user), connection)
         try connection.run(
-            "UPDATE users SET name_key = ?2, name_sealed = ?3 WHERE id = ?1",
-            [.integer(user), .text(sealed.key), .blob(sealed.octets)])
+            "UPDATE users SET name_key = \(sealed.key), name_sealed = \(sealed.octets) WHERE id = \(user)")
     }
 
     /// The user, or `StoreRefusal` (`notFound`).
@@ -56,8 +55,10 @@ package struct UserRepository: Sendable {
     package func all(after: String = "", limit: Int = Int(Int32.max)) throws -> [User] {
         try database.read { connection in
             try connection.rows(
-                "SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle > ?1 ORDER BY handle LIMIT ?2",
-                [.text(after), .integer(Int64(limit))]
+                """
+                SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle > \(after) ORDER BY handle
+                LIMIT \(limit)
+                """
             ).map(user(row:))
         }
     }
@@ -68,13 +69,15 @@ package struct UserRepository: Sendable {
             let user = try user(connection, id)
             let row = try connection.row(
                 """
-                SELECT (SELECT COUNT(*) FROM inboxes WHERE user_id = ?1), (SELECT COUNT(*) FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = ?1),
+                SELECT (SELECT COUNT(*) FROM inboxes WHERE user_id = u.id) AS inboxes,
+                    (SELECT COUNT(*) FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+                        WHERE a.user_id = u.id) AS accounts,
                     (SELECT COUNT(*) FROM relay_addresses r JOIN accounts a ON a.id = r.account_id
-                        JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = ?1)
-                """, [.integer(user.number)])
+                        JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = u.id) AS addresses
+                FROM users u WHERE u.id = \(user.number)
+                """)
             guard let row else { return UserDependents(inboxes: 0, accounts: 0, addresses: 0) }
-            return UserDependents(
-                inboxes: Int(try row.integer(0)), accounts: Int(try row.integer(1)), addresses: Int(try row.integer(2)))
+            return try UserDependents(inboxes: row["inboxes"], accounts: row["accounts"], addresses: row["addresses"])
         }
     }
 
@@ -84,22 +87,21 @@ package struct UserRepository: Sendable {
         try accounts.events.write(at: change.now) { connection, tracker in
             let user = try connection.userNumber(id)
             try accounts.deleteAll(connection, tracker, user: user, now: change.now)
-            try connection.run("DELETE FROM users WHERE id = ?1", [.integer(user)])
+            try connection.run("DELETE FROM users WHERE id = \(user)")
             try connection.audit(change, "user.remove", "user:\(id)")
         }
     }
 
     func user(_ connection: any DatabaseConnection, _ id: String) throws -> User {
         let row = try connection.row(
-            "SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle = ?1", [.text(id)])
+            "SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle = \(id)")
         guard let row else { throw Self.unknown(id) }
         return try user(row: row)
     }
 
     private func user(row: SQLRow) throws -> User {
-        let number = try row.integer(0)
-        return User(
-            number: number, id: try row.text(1), name: try sealer.name(row, 2, user: number), createdAt: try row.integer(4))
+        let number: Int64 = try row["id"]
+        return try User(number: number, id: row["handle"], name: sealer.name(row, user: number), createdAt: row["created_at"])
     }
 
     static func unknown(_ id: String) -> StoreRefusal {
@@ -108,23 +110,10 @@ package struct UserRepository: Sendable {
     }
 }
 
-extension Sealer {
-    /// A name from two columns, key and sealed octets; nil where they are NULL.
-    func name(_ row: SQLRow, _ column: Int, user: Int64) throws -> String? {
-        guard !row.isNull(column) else { return nil }
-        return try openText(SealedValue(key: row.text(column), octets: row.blob(column + 1)), .userName(user: user))
-    }
-
-    /// An inbox address from two columns.
-    func inbox(_ row: SQLRow, _ column: Int, user: Int64) throws -> InboxAddress {
-        InboxAddress(try openAddress(SealedValue(key: row.text(column), octets: row.blob(column + 1)), .inbox(user: user)))
-    }
-}
-
 extension DatabaseConnection {
     /// The store's number of a user, or `StoreRefusal` (`notFound`).
     func userNumber(_ id: String) throws -> Int64 {
-        guard let row = try row("SELECT id FROM users WHERE handle = ?1", [.text(id)]) else { throw UserRepository.unknown(id) }
-        return try row.integer(0)
+        guard let number: Int64 = try value("SELECT id FROM users WHERE handle = \(id)") else { throw UserRepository.unknown(id) }
+        return number
     }
 }

@@ -3,7 +3,7 @@
 import InternetMessage
 
 /// What a team has as a user's address.
-package enum EmailKind: String, Sendable, Hashable, CaseIterable {
+package enum EmailKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// A relay address of ours; only of these are there `email-*` events.
     case privateRelay = "private"
     /// The inbox itself, as the user chose to share it.
@@ -34,7 +34,7 @@ package struct Account: Sendable, Hashable {
 
 /// An account's consent to one app group.
 package struct Grant: Sendable, Hashable {
-    package enum State: String, Sendable, Hashable { case authorized, revoked }
+    package enum State: String, SQLCodable, Sendable, Hashable { case authorized, revoked }
     /// The store's own number.
     package let number: Int64
     package let accountNumber: Int64
@@ -53,7 +53,7 @@ package struct Grant: Sendable, Hashable {
 }
 
 /// What a team's backend is notified of a user's consent.
-package enum CredentialState: String, Sendable, Hashable, CaseIterable {
+package enum CredentialState: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case authorized, revoked, transferred
     case notFound = "not_found"
 }
@@ -87,7 +87,7 @@ package struct AuthorizationRequest: Sendable {
 
 /// An authorization that took place.
 package struct AuthorizedGrant: Sendable {
-    package enum Kind: String, Sendable, Hashable {
+    package enum Kind: String, SQLCodable, Sendable, Hashable {
         /// The group had never been consented to.
         case first
         /// It had been, and was revoked meanwhile.

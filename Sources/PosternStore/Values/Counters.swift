@@ -1,7 +1,7 @@
 // What is counted for an account and day, and never for whom it wrote to.
 
 /// What a daily counter counts. The raw values are in databases: never change or reuse one.
-package struct CounterKind: RawRepresentable, Sendable, Hashable {
+package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package let rawValue: Int64
     package init(rawValue: Int64) { self.rawValue = rawValue }
 

@@ -2,10 +2,10 @@
 
 /// A signing key of a relay domain, without its private part.
 package struct DKIMKey: Sendable, Hashable {
-    package enum Algorithm: String, Sendable, Hashable, CaseIterable { case rsa, ed25519 }
+    package enum Algorithm: String, SQLCodable, Sendable, Hashable, CaseIterable { case rsa, ed25519 }
 
     /// pending → active → retiring → retired; a retiring key may become active again.
-    package enum State: String, Sendable, Hashable {
+    package enum State: String, SQLCodable, Sendable, Hashable {
         /// To be published; signs nothing yet.
         case pending
         /// Signs. One for each domain and algorithm.

@@ -101,7 +101,7 @@ package enum CheckOutcome: String, Sendable, Hashable, CaseIterable {
 }
 
 /// What a team says of a person, at any time, revisable.
-package enum DecisionLabel: String, Sendable, Hashable, CaseIterable {
+package enum DecisionLabel: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case legitimate, fraudulent
 }
 

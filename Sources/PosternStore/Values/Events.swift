@@ -3,7 +3,7 @@
 import InternetMessage
 
 /// A signed event's type (DESIGN.md section 5). The raw values are in databases and in what endpoints get.
-package enum EventType: String, Sendable, Hashable, CaseIterable {
+package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// Mail to the relay address reaches no one from now on.
     case emailDisabled = "email-disabled"
     /// It reaches the user again.
@@ -21,7 +21,7 @@ package struct OutboxEvent: Sendable, Hashable {
     /// When a new event is due: no clock is asked, as the one that delivers has another.
     static let atOnce: Int64 = 0
 
-    package enum State: String, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
+    package enum State: String, SQLCodable, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
 
     /// The place in the outbox: events of one account to one endpoint go in this order.
     package let number: Int64
@@ -41,6 +41,8 @@ package struct OutboxEvent: Sendable, Hashable {
     package let createdAt: Int64
     package let state: State
     package let attempts: Int
+    /// 0 before the first attempt.
+    let lastAttemptAt: Int64
     /// Of a new one, when it was written.
     package let nextAttemptAt: Int64
     package let parkAt: Int64
@@ -75,7 +77,7 @@ extension OutboxEvent {
     package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
         self.init(
             number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
-            sub: "test", email: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0, nextAttemptAt: now,
-            parkAt: now, lastError: nil, endedAt: nil)
+            sub: "test", email: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0, lastAttemptAt: 0,
+            nextAttemptAt: now, parkAt: now, lastError: nil, endedAt: nil)
     }
 }

@@ -11,7 +11,7 @@ package enum GrantSubject: Sendable, Hashable {
 }
 
 /// Whether the check asked for at sign-up is outstanding.
-package enum SignUpCheck: String, Sendable, Hashable {
+package enum SignUpCheck: String, SQLCodable, Sendable, Hashable {
     case none, pending, passed
 }
 

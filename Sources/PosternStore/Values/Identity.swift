@@ -3,7 +3,7 @@
 /// An issuer whose identity tokens and events are taken.
 package struct Issuer: Sendable, Hashable {
     /// Where its keys come from.
-    package enum Source: String, Sendable, Hashable { case uri, file, inline }
+    package enum Source: String, SQLCodable, Sendable, Hashable { case uri, file, inline }
 
     /// The store's own number.
     package let number: Int64
@@ -60,7 +60,7 @@ package struct IssuerKeys: Sendable, Hashable {
 /// A key of the provider, without its private part.
 package struct IdentityKey: Sendable, Hashable {
     /// next → active → retiring → retired.
-    package enum State: String, Sendable, Hashable {
+    package enum State: String, SQLCodable, Sendable, Hashable {
         /// Published, signs nothing yet: verifiers get to know it before it is used.
         case next
         /// Signs identity tokens and events. There is one.

@@ -25,7 +25,7 @@ package struct NoticeLimits: Sendable, Hashable {
 }
 
 /// What our own message is for.
-package enum NoticeKind: String, Sendable, Hashable, CaseIterable {
+package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case verification, deletion, change
     case signIn = "sign-in"
 }

@@ -92,7 +92,7 @@ package struct PolicyArrangement: Sendable, Hashable {
 
 /// One line of the policies' history.
 package struct PolicyChange: Sendable, Hashable {
-    package enum Action: String, Sendable {
+    package enum Action: String, SQLCodable, Sendable {
         case activate, rollback, refuse, bind, unbind
     }
     package let number: Int64

@@ -97,7 +97,7 @@ package struct NewStoredToken: Sendable, Hashable {
 }
 
 /// What a stored token stands for.
-package enum StoredTokenPurpose: String, Sendable, Hashable {
+package enum StoredTokenPurpose: String, SQLCodable, Sendable, Hashable {
     /// A correspondent's address; kept for a year from the last mail that met it.
     case reverse
     /// A sender's address that reports go back to; deleted at expiry.

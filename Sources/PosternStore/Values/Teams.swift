@@ -16,7 +16,7 @@ package struct Team: Sendable, Hashable {
 
 /// A domain or address that a team registered to send from.
 package struct OutboundSource: Sendable, Hashable {
-    package enum Kind: String, Sendable, Hashable { case domain, address }
+    package enum Kind: String, SQLCodable, Sendable, Hashable { case domain, address }
     package let kind: Kind
     /// Lower case: a domain in A-labels (which stands for everything below it too), or an address as an envelope has it.
     package let value: String
@@ -51,7 +51,7 @@ package struct App: Sendable, Hashable {
 }
 
 /// How an app's identity tokens carry the nonce that its backend knows.
-package enum AppNonceForm: String, Sendable, Hashable, CaseIterable {
+package enum AppNonceForm: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// As it is.
     case raw
     /// Its SHA-256 in lower-case hexadecimal.

@@ -2,7 +2,7 @@
 
 /// The transfer of a group of apps.
 package struct AppTransfer: Sendable, Hashable {
-    package enum State: String, Sendable, Hashable {
+    package enum State: String, SQLCodable, Sendable, Hashable {
         /// Announced: the old team may ask for transfer subjects.
         case started
         /// The apps are the new team's; grants follow one by one.

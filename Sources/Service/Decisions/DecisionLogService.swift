@@ -1,8 +1,8 @@
 // The decision log while the service runs: written several times a second. How long it is kept is housekeeping's.
 
 import Concurrency
+import HTTP
 import Logging
-import PosternAPI
 import PosternStore
 import ServiceLifecycle
 

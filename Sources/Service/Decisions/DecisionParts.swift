@@ -1,8 +1,8 @@
 // What decides, and keeps the log of it: made once for a process, used by routes, services and commands.
 
+import API
 import Identity
 import Logging
-import PosternAPI
 import PosternMetrics
 import PosternStore
 import RiskDecisions

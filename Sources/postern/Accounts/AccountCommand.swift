@@ -145,8 +145,8 @@ struct AccountCommand: ParsableCommand {
                             + "nothing was changed")
                 }
                 try store.accounts.delete(account: account.number, thisChange())
-                try takeAway(from: store)
                 print("Deleted.")
+                takeAway(from: store)
             }
         }
     }

@@ -88,7 +88,7 @@ struct AppCommand: ParsableCommand {
                 try confirmation.check("app \(clientID)", takes: [(dependents.grants, "grant")])
                 try store.apps.remove(team: team, clientID: clientID, thisChange())
                 print("Removed app \(clientID) of team \(team).")
-                try takeAway(from: store)
+                takeAway(from: store)
             }
         }
     }

@@ -136,7 +136,7 @@ struct EndpointCommand: AsyncParsableCommand {
                     takes: [(endpoint.pending, "pending event"), (endpoint.parked, "parked event")])
                 try store.endpoints.remove(team: team, app: app, thisChange())
                 print("Removed.")
-                try takeAway(from: store)
+                takeAway(from: store)
             }
         }
     }

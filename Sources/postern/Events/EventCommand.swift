@@ -1,7 +1,7 @@
 // postern event: what waits for endpoints, and what does not any more.
 
+import HTTP
 import ArgumentParser
-import PosternAPI
 import PosternStore
 
 struct EventCommand: ParsableCommand {

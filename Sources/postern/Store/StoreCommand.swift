@@ -94,13 +94,11 @@ struct StoreCommand: ParsableCommand {
         func run() throws {
             if let complaint = StoreCopy.complaint(about: to) { throw CommandError.usage("--to: \(complaint)") }
             let counts = try installation.withInstallation { installation in
-                let running = try installation.store.serviceStatus.all().filter {
-                    PosternClock.now() - $0.updatedAt <= ServiceSnapshot.timeout
-                }
+                let running = try installation.store.runningServices(now: PosternClock.now())
                 guard live || running.isEmpty else {
                     throw StoreRefusal(
                         .unmet,
-                        "postern serve is running (\(running.map { "\($0.host), pid \($0.pid)" }.joined(separator: "; "))): stop it first, "
+                        "postern serve is running (\(running.joined(separator: "; "))): stop it first, "
                             + "or see --live; nothing was changed")
                 }
                 var bar: ProgressBar?

@@ -3,10 +3,10 @@
 import ArgumentParser
 import DNSClient
 import Foundation
+import HTTP
 import Mail
 import Milter
 import Monitoring
-import PosternAPI
 import PosternConfiguration
 import PosternStore
 

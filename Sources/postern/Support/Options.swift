@@ -84,15 +84,18 @@ func thisChange() -> Change {
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
-/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: where others keep
-/// us from writing, the service goes on.
-func takeAway(from store: Store) throws {
+/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: whatever goes wrong,
+/// the service goes on, and the command has done what it says. That others are writing is nothing to warn of.
+func takeAway(from store: Store) {
+    func warn(_ what: String, _ error: any Error) {
+        if (error as? TemporaryStoreError)?.code == .busy { return }
+        Failure.warn("rows of \(what) are still there, and postern serve goes on with them: \(error)")
+    }
     do {
-        for failure in try store.removals.run(now: PosternClock.now(), pause: leaveTurn)
-        where (failure.error as? TemporaryStoreError)?.code != .busy {
-            Failure.warn("rows of what was removed are still there, and postern serve goes on with them: \(failure.error)")
+        for failure in try store.removals.run(now: PosternClock.now(), pause: leaveTurn) {
+            warn("\(failure.item)", failure.error)
         }
-    } catch let error as TemporaryStoreError where error.code == .busy {}
+    } catch { warn("what was removed", error) }
 }
 
 /// Leaves other writers their turn, after a step that took so long: SQLite hands it to anyone who asks at the moment.

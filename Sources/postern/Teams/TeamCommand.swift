@@ -97,8 +97,8 @@ struct TeamCommand: ParsableCommand {
                         (dependents.addresses, "relay address"),
                     ])
                 try store.teams.remove(team, thisChange())
-                try takeAway(from: store)
                 print("Removed team \(team).")
+                takeAway(from: store)
             }
         }
     }

@@ -110,8 +110,8 @@ struct UserCommand: ParsableCommand {
                 try confirmation.check(
                     "user \(user)", takes: [(dependents.accounts, "account"), (dependents.addresses, "relay address")])
                 try store.users.remove(user, thisChange())
-                try takeAway(from: store)
                 print("Removed user \(user).")
+                takeAway(from: store)
             }
         }
     }

@@ -2,7 +2,6 @@
 
 import Foundation
 import InternetMessage
-import PosternAPI
 import PosternStore
 import Testing
 
@@ -50,7 +49,7 @@ import Testing
         #expect(try await rig.ask(.delete, path, key: juice).status == 404)
         #expect(try await rig.ask(.get, path, key: juice).status == 404)
         func stones() throws -> Int64 {
-            try rig.store.database.read { try $0.row("SELECT COUNT(*) FROM tombstones", [])?.integer(0) ?? -1 }
+            try rig.store.database.read { try $0.value("SELECT COUNT(*) FROM tombstones", Int64.self) ?? -1 }
         }
         #expect(try stones() == 0)
         // The operator's is the user's own.

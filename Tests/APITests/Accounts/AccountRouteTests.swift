@@ -1,13 +1,13 @@
 // GET /v1/accounts/{sub} and its credential state.
 
+import API
 import Foundation
-import PosternAPI
 import PosternStore
 import Testing
 
 @Suite struct AccountRouteTests {
     private func rig() throws -> (APIFixture, RelayAddress) {
-        let rig = try APIFixture { [AccountRoutes(store: $0.store, pool: $0.pool, now: { APIFixture.start })] }
+        let rig = try APIFixture { [AccountRoutes($0.parts)] }
         _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
         _ = try rig.store.apps.add(team: "juice", clientID: "com.press", group: nil, APIFixture.change)
         return (rig, try rig.address(user: "jane", team: "juice", app: "com.juice"))

@@ -1,10 +1,10 @@
 // POST /v1/notifications/{issuer}: events of other issuers, through every check.
 
+import API
 import Foundation
 import Identity
 import JSON
 import Logging
-import PosternAPI
 import PosternStore
 import Testing
 
@@ -26,9 +26,7 @@ import Testing
                     fetcher: InlineFetcher(), storage: nil, now: now, logger: rig.log.logger)
                 return [
                     NotificationRoutes(
-                        store: rig.store, pool: rig.pool,
-                        issuers: StoredIssuers(rig.store.issuers, now: now, logger: rig.log.logger),
-                        keys: cache, now: now)
+                        rig.parts, issuers: StoredIssuers(rig.store.issuers, now: now, logger: rig.log.logger), keys: cache)
                 ]
             }
             let document = JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))
@@ -43,13 +41,13 @@ import Testing
             _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
             let sub = sub
             try rig.store.database.write(.durable) { connection in
-                let account =
-                    try connection.row(
-                        "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, ?1, 1) RETURNING id", [.text(sub)])?.integer(
-                        0) ?? 0
+                let account = try connection.inserted(
+                    "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, \(sub), 1) RETURNING id")
                 try connection.run(
-                    "INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at) VALUES (1, ?1, '001.abc', ?2, 1)",
-                    [.text(NotificationTests.iss), .integer(account)])
+                    """
+                    INSERT INTO external_identities (team_id, issuer, subject, account_id, created_at)
+                    VALUES (1, \(NotificationTests.iss), '001.abc', \(account), 1)
+                    """)
                 try connection.run(
                     """
                     INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at)

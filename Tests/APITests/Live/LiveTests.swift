@@ -3,7 +3,6 @@
 import Doctor
 import Foundation
 import Glibc
-import PosternAPI
 import PostfixHarness
 import Service
 import Testing

@@ -155,7 +155,7 @@ import Testing
         try store.teams.remove("juice", change)
         let deadline = ContinuousClock.now + .seconds(60)
         while try store.removals.isPending() { try #require(ContinuousClock.now < deadline, "nothing is taken away") }
-        #expect(try store.database.rows("SELECT COUNT(*) FROM accounts", []).first?.integer(0) == 0)
-        #expect(try store.database.rows("SELECT COUNT(*) FROM retired_names", []).first?.integer(0) == 240)
+        #expect(try store.database.value("SELECT COUNT(*) FROM accounts", Int64.self) == 0)
+        #expect(try store.database.value("SELECT COUNT(*) FROM retired_names", Int64.self) == 240)
     }
 }

@@ -4,7 +4,6 @@ import Foundation
 import HTTPTypes
 import Identity
 import InternetMessage
-import PosternAPI
 import PosternStore
 import Testing
 
@@ -197,7 +196,7 @@ import Testing
         for answer in [first, exchanged, refreshed] { #expect(try await rig.claims(answer).orgID == "school-17") }
         // Policies know the user as managed, until an authorization without one.
         func isManaged() throws -> Bool? {
-            try rig.api.store.database.read { try $0.row("SELECT is_managed FROM users", [])?.optionalInteger(0).map { $0 == 1 } }
+            try rig.api.store.database.read { try $0.value("SELECT is_managed FROM users", Int64.self).map { $0 == 1 } }
                 ?? nil
         }
         #expect(try isManaged() == true)

@@ -2,7 +2,6 @@
 
 import Foundation
 import Identity
-import PosternAPI
 import PosternStore
 import Testing
 

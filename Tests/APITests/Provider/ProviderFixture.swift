@@ -1,12 +1,12 @@
 // A provider with clients of two teams, and the clients' side of it.
 
+import API
 import Foundation
 import HTTPTypes
 import Identity
 import InternetMessage
 import JSON
 import MailCrypto
-import PosternAPI
 import PosternStore
 import Testing
 
@@ -40,12 +40,7 @@ final class ProviderFixture: Sendable {
         api = try APIFixture { rig in
             let now: @Sendable () -> Int64 = { [weak rig] in rig?.now ?? 0 }
             let signer = IdentitySigner(rig.store.identityKeys, now: now, logger: rig.log.logger)
-            return [
-                AuthorizationRoutes(settings: settings, store: rig.store, pool: rig.pool, signer: signer, now: now),
-                TokenRoutes(settings: settings, store: rig.store, pool: rig.pool, signer: signer, now: now),
-                DiscoveryRoutes(settings: settings, signer: signer),
-                MigrationRoutes(settings: settings, store: rig.store, pool: rig.pool, now: now),
-            ]
+            return [SignInRoutes(settings, rig.parts, signer: signer)]
         }
         juice = try TeamKey()
         soda = try TeamKey()

@@ -3,7 +3,6 @@
 import Foundation
 import HTTPTypes
 import Identity
-import PosternAPI
 import PosternStore
 import Testing
 

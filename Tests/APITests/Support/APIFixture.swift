@@ -1,13 +1,13 @@
 // A store with two teams, keys of every kind, and the routes of some modules, asked without a listener.
 
 import Foundation
+import HTTP
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import InternetMessage
 import JSON
 import Logging
-import PosternAPI
 import PosternSQLite
 import PosternStore
 import Synchronization
@@ -103,6 +103,7 @@ final class APIFixture: Sendable {
         hands.uptime.withLock { $0 += Double(seconds) }
     }
 
+    var parts: RouteParts { RouteParts(store: store, pool: pool, cursors: cursors, now: clock.now) }
     var clock: APIClock { APIClock(now: { [hands] in hands.now }, monotonic: { [hands] in hands.uptime.withLock { $0 } }) }
 
     /// - Parameter modules: the routes, made of the rig's store, pool, cursors and clock.

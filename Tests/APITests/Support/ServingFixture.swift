@@ -2,7 +2,6 @@
 
 import Foundation
 import InternetMessage
-import PosternAPI
 import PosternConfiguration
 import PosternStore
 import RiskDecisions

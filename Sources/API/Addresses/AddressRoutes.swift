@@ -1,0 +1,97 @@
+// `POST /v1/addresses/lookup`: is a relay address active, may we write to it now, and why not. And the operator's switch.
+
+import HTTP
+import Hummingbird
+import InternetMessage
+import PosternStore
+
+package struct AddressRoutes: RouteModule {
+    private let parts: RouteParts
+    private let messagesPerDay: Int
+
+    package init(_ parts: RouteParts, messagesPerDay: Int) {
+        self.parts = parts
+        self.messagesPerDay = messagesPerDay
+    }
+
+    struct Lookup: Decodable { let address: String; let from: String? }
+
+    /// The same members for an address that never was and for another team's.
+    struct Finding: Encodable {
+        let address: String
+        let isKnown: Bool
+        let canWrite: Bool
+        let reasons: [String]
+        let account: Known?
+
+        struct Known: Encodable {
+            let sub: String
+            let isForwardingOn: Bool
+            /// Where it differs: the address of the account now.
+            let currentAddress: String?
+            let messagesLeftToday: Int
+        }
+    }
+
+    struct Switch: Decodable { let address: String; let forwarding: Bool }
+
+    struct Switched: Encodable {
+        let address: String
+        let forwarding: Bool
+        let changed: Bool
+    }
+
+    package func addRoutes(to routes: Routes) {
+        routes.team(.addressesRead).post("/v1/addresses/lookup", use: lookup)
+        routes.operator(.usersWrite).post("/v1/addresses/forwarding", use: setForwarding)
+    }
+
+    private func lookup(_ request: Request, _ context: TeamContext) async throws -> Response {
+        let body = try await request.decode(Lookup.self, context)
+        let address = try AddrSpec(member: body.address, at: "/address").folded
+        let from = try body.from.map { try AddrSpec(member: $0, at: "/from").folded }
+        return try await .json(parts.run { try finding(address, from: from, team: context.caller, $0) })
+    }
+
+    private func setForwarding(_ request: Request, _ context: OperatorContext) async throws -> Response {
+        let body = try await request.decode(Switch.self, context)
+        let address = try AddrSpec(member: body.address, at: "/address").folded
+        let change = context.change(now: parts.now())
+        let changed = try await parts.run { try $0.addresses.setForwarding(address, on: body.forwarding, change) }
+        return try .json(Switched(address: address.wireForm, forwarding: body.forwarding, changed: changed))
+    }
+
+    private func finding(_ address: AddrSpec, from: AddrSpec?, team: TeamCaller, _ store: Store) throws -> Finding {
+        guard let record = try store.relay.relayAddress(localPart: address.localPart, domain: address.domain),
+            record.team.number == team.number
+        else {
+            return Finding(address: address.wireForm, isKnown: false, canWrite: false, reasons: ["unknown-address"], account: nil)
+        }
+        let today = Day.number(parts.now())
+        let sub = try store.addresses.address(address).account.sub
+        let used = try store.counters.count(account: record.accountNumber, kind: .forwarded, day: today)
+        // In the order in which the relay asks.
+        var reasons: [String] = []
+        if let from, !(try store.sources.teams(registering: from).contains(team.number)) { reasons.append("unregistered-source") }
+        if record.isRetired || !record.hasLiveGrant { reasons.append("address-retired") }
+        if !record.isForwardingOn { reasons.append("forwarding-off") }
+        if record.inbox == nil || !record.isInboxVerified { reasons.append("inbox-unverified") }
+        if used >= messagesPerDay { reasons.append("daily-limit") }
+        return Finding(
+            address: address.wireForm, isKnown: true, canWrite: reasons.isEmpty, reasons: reasons,
+            account: Finding.Known(
+                sub: sub, isForwardingOn: record.isForwardingOn,
+                currentAddress: record.currentAddress == record.address ? nil : record.currentAddress.wireForm,
+                messagesLeftToday: max(0, messagesPerDay - used)))
+    }
+}
+
+extension AddrSpec {
+    /// An email address in a body. Throws `Problem` (422).
+    init(member text: String, at pointer: String) throws {
+        guard text.utf8.count <= 320, let address = try? AddrSpec.typed(text) else {
+            throw Problem.invalid("this is not a valid email address", at: pointer)
+        }
+        self = address
+    }
+}

@@ -1,0 +1,115 @@
+// Bodies of /v1/decisions as values.
+
+import HTTP
+import JSON
+import PosternStore
+import RiskDecisions
+import RiskPolicy
+
+/// The members of a body, each read by its kind; others are refused.
+struct Members {
+    private let members: JSONObject
+
+    init(_ body: JSONValue, names: Set<String>) throws {
+        guard case .object(let members) = body else { throw Problem.invalid("must be an object, not \(body.kind)", at: "") }
+        if let name = members.members.map(\.name).filter({ !names.contains($0) }).min() {
+            throw Problem.invalid("unknown member", at: "/" + StrictDecoder.escaped(name))
+        }
+        self.members = members
+    }
+
+    subscript(name: String) -> JSONValue? { members[name] }
+
+    /// A text of 1 to `limit` octets; nil where the member is missing.
+    func text(_ name: String, limit: Int) throws -> String? {
+        guard let value = members[name] else { return nil }
+        guard case .string(let text) = value else { throw Problem.invalid("must be a string, not \(value.kind)", at: "/\(name)") }
+        guard (1...limit).contains(text.utf8.count) else {
+            throw Problem.invalid("must be 1 to \(limit) octets", at: "/\(name)")
+        }
+        return text
+    }
+
+    /// A text that must be there and be one of a few.
+    func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word
+    where Word.RawValue == String {
+        guard let text = try text(name, limit: 64) else { throw Problem.invalid("is missing", at: "/\(name)") }
+        if let word = Word(rawValue: text) { return word }
+        let names = Word.allCases.map(\.rawValue).joined(separator: ", ")
+        throw Problem.invalid("must be one of \(names)", at: "/\(name)")
+    }
+}
+
+extension DecisionRequest {
+    private static let memberNames: Set = ["event", "client_id", "identity_token", "nonce", "sub", "app_account", "context"]
+
+    /// From the body of `POST /v1/decisions`. Throws `Problem` (422).
+    init(_ body: JSONValue) throws {
+        let members = try Members(body, names: Self.memberNames)
+        guard let clientID = try members.text("client_id", limit: 255) else {
+            throw Problem.invalid("is missing", at: "/client_id")
+        }
+        self.init(
+            event: try members.word("event", PolicyEvent.self), clientID: clientID,
+            identityToken: try members.text("identity_token", limit: 16_384), nonce: try members.text("nonce", limit: 512),
+            sub: try members.text("sub", limit: Self.maximumNameLength),
+            appAccount: try members.text("app_account", limit: Self.maximumNameLength))
+        guard let value = members["context"] else { return }
+        guard case .object(let values) = value else {
+            throw Problem.invalid("must be an object, not \(value.kind)", at: "/context")
+        }
+        context = try values.members.sorted { $0.name < $1.name }.map { member in
+            guard let value = CELValue(member.value) else {
+                throw Problem.invalid(
+                    "\(member.value.kind) is not allowed as a value of context",
+                    at: "/context/" + StrictDecoder.escaped(member.name))
+            }
+            return (member.name, value)
+        }
+    }
+}
+
+extension DecisionReport {
+    /// From the body of `POST /v1/decisions/{id}/outcome`: an outcome with its challenge, or a label. Throws `Problem` (422).
+    init(_ body: JSONValue) throws {
+        let members = try Members(body, names: ["outcome", "challenge", "label"])
+        if members["label"] != nil {
+            guard members["outcome"] == nil, members["challenge"] == nil else {
+                throw Problem.invalid("send either a label, or an outcome with its challenge", at: "/label")
+            }
+            self = .label(try members.word("label", DecisionLabel.self))
+            return
+        }
+        // A label may be where an outcome does.
+        if let text = try members.text("outcome", limit: 64), let label = DecisionLabel(rawValue: text) {
+            guard members["challenge"] == nil else { throw Problem.invalid("a label has no challenge", at: "/challenge") }
+            self = .label(label)
+            return
+        }
+        let outcome = try members.word("outcome", CheckOutcome.self)
+        guard let challenge = try members.text("challenge", limit: 64) else {
+            throw Problem.invalid("is missing", at: "/challenge")
+        }
+        self = .outcome(outcome, challenge: challenge)
+    }
+}
+
+extension CELValue {
+    /// Scalars and lists of scalars; nil for anything else.
+    fileprivate init?(_ json: JSONValue) {
+        switch json {
+        case .bool(let bool): self = .bool(bool)
+        case .number(let number): self = number.integer.map { .int($0) } ?? .double(number.double)
+        case .string(let text): self = .string(text)
+        case .array(let items):
+            var values: [CELValue] = []
+            for item in items {
+                if case .array = item { return nil }
+                guard let value = CELValue(item) else { return nil }
+                values.append(value)
+            }
+            self = .list(values)
+        case .null, .object: return nil
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// POST /v1/notifications/{issuer}: events of other issuers, as Apple sends them.
+
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Identity
+import Logging
+import PosternStore
+
+package struct NotificationRoutes: RouteModule {
+    private let parts: RouteParts
+    private let issuers: StoredIssuers
+    private let keys: any VerificationKeySource
+
+    package init(_ parts: RouteParts, issuers: StoredIssuers, keys: any VerificationKeySource) {
+        self.parts = parts
+        self.issuers = issuers
+        self.keys = keys
+    }
+
+    package func addRoutes(to routes: Routes) {
+        // Open: the signature says who sends it.
+        routes.open(bodyLimit: IncomingEvent.maximumBodyLength).post("/v1/notifications/{issuer}", use: take)
+    }
+
+    private func take(_ request: Request, _ context: APIContext) async throws -> Response {
+        try request.requireType("application/json")
+        guard let issuer = try await issuers.issuer(named: context.pathParameter("issuer")) else { throw Problem.notFound() }
+        let body = Array(try await request.collect(context).readableBytesView)
+        let time = parts.now()
+        let event = try await verify(body, issuer, now: time)
+        let external = ExternalEvent(
+            issuer: event.issuer, jti: event.id, subject: event.subject, clientID: event.audience,
+            type: event.kind.flatMap { EventType(rawValue: $0.rawValue) }, happenedAt: event.happenedAt)
+        let change = Change(actor: "issuer:\(issuer.name)", now: time)
+        let outcome = try await parts.run { try $0.externalEvents.apply(external, change) }
+        context.logger.info(
+            "notification",
+            metadata: [
+                "issuer": "\(issuer.name)", "type": "\(event.kind?.rawValue ?? "unknown")", "outcome": "\(outcome.rawValue)",
+            ])
+        // Whatever it came to, the issuer need not send it again.
+        return Response(status: .ok, headers: [.contentLength: "0"])
+    }
+
+    private func verify(_ body: [UInt8], _ issuer: IssuerConfiguration, now: Int64) async throws -> IncomingEvent {
+        do {
+            let token = try IncomingEvent.payload(of: body)
+            guard let keyID = token.keyID else { throw TokenRejection(.key, "the event names no key") }
+            let keys = try await keys.keys(of: issuer, for: keyID)
+            return try await parts.run { store in
+                try IncomingEvent.verify(token, issuer: issuer, keys: keys, now: now) { try store.apps.isClient($0) }
+            }
+        } catch let rejection as TokenRejection {
+            throw Problem(.badRequest, "event-refused", "The event is not accepted", detail: "\(rejection)")
+        } catch let missing as KeysUnavailable {
+            var problem = Problem.unavailable()
+            problem.headers[.retryAfter] = "\(max(1, missing.retryAfter))"
+            throw problem
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// Whether the service lives, and whether it can do its work.
+
+import HTTP
+import Hummingbird
+import PosternStore
+import RiskDecisions
+
+/// `/healthz` and `/readyz`.
+package struct HealthRoutes: RouteModule {
+    private let store: Store
+    private let pool: BlockingPool
+    /// Nil where nothing is decided.
+    private let policies: ActivePolicies?
+    /// Whether the store took the last change. Asked of others: anyone who asks here may not make it write.
+    private let isWritable: @Sendable () -> Bool
+
+    package init(
+        store: Store, pool: BlockingPool, policies: ActivePolicies? = nil, isWritable: @escaping @Sendable () -> Bool = { true }
+    ) {
+        self.isWritable = isWritable
+        self.store = store
+        self.pool = pool
+        self.policies = policies
+    }
+
+    private struct Health: Encodable {
+        let status: String
+        var policy: String?
+    }
+
+    /// Open to everyone: which policy it is, and why, is for `postern status` and `postern policy list`.
+    private var policyState: String? {
+        guard let health = policies?.health else { return nil }
+        guard health.serving.contains(where: \.isDefault) else { return "none" }
+        return health.problems.isEmpty ? "active" : "last_good"
+    }
+
+    package func addRoutes(to routes: Routes) {
+        routes.open.get("/healthz") { _, _ -> Response in try .json(Health(status: "ok")) }
+        routes.open.get("/readyz") { _, _ -> Response in
+            // Any answer of the store will do: this one takes a microsecond.
+            _ = try await pool.run { [store] in
+                try store.database.requireInPlace()
+                return try store.apiKeys.revision()
+            }
+            guard isWritable() else { throw TemporaryStoreError(.inputOutput, "the last change could not be written") }
+            return try .json(Health(status: "ready", policy: policyState))
+        }
+    }
+}

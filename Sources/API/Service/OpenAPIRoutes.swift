@@ -1,0 +1,18 @@
+// `/openapi.yaml`: the description of the API, from docs/openapi.yaml by way of the program itself.
+
+import HTTP
+import Hummingbird
+
+package struct OpenAPIRoutes: RouteModule {
+    package init() {}
+
+    /// The description that this program was built with.
+    package static var document: [UInt8] { PackageResources.openapi_yaml }
+
+    package func addRoutes(to routes: Routes) {
+        routes.open.get("/openapi.yaml") { _, _ in
+            Response(
+                type: "application/yaml", headers: [.cacheControl: "public, max-age=300"], body: ByteBuffer(bytes: Self.document))
+        }
+    }
+}

@@ -1,0 +1,158 @@
+// POST /v1/authorizations: the operator's own sign-in page obtains a code and an identity token for a user.
+
+import HTTP
+import Hummingbird
+import Identity
+import InternetMessage
+import JSON
+import PosternStore
+import Support
+
+extension SignInRoutes {
+    /// The body. Members that a page passes on as the app sent them: client_id, redirect_uri, nonce, state, code_challenge.
+    private struct Body: Decodable {
+        struct Name: Decodable {
+            let firstName: String?
+            let lastName: String?
+        }
+
+        let user: String?
+        let userHint: String?
+        /// The number of an inbox of the user, or its address.
+        let inbox: JSONValue?
+        let clientID: String
+        let redirectURI: String
+        let scopes: [String]?
+        let nonce: String?
+        let state: String?
+        let codeChallenge: String?
+        let codeChallengeMethod: String?
+        let hideMyEmail: Bool?
+        let realUserStatus: Int?
+        let orgID: String?
+        let authTime: Int64?
+        let name: Name?
+    }
+
+    func authorize(_ request: Request, _ context: OperatorContext) async throws -> Response {
+        let body = try await request.decode(Body.self, context)
+        let time = parts.now()
+        let authorization = try check(body, now: time)
+        let maker = try await maker(now: time)
+        let change = context.change(now: time)
+        return try await parts.run { store in
+            var authorization = authorization
+            authorization.grant.userID = try Self.user(body, now: time, store)
+            return .object(try store.provider.authorize(authorization, change) { try Self.answer($0, body, maker) })
+        }
+    }
+
+    /// The user by `user`, by `user_hint`, or by both where they agree.
+    private static func user(_ body: Body, now: Int64, _ store: Store) throws -> String {
+        guard let hint = body.userHint else { return body.user ?? "" }
+        guard let hinted = try store.provider.userID(hint: hint, clientID: body.clientID, now: now) else {
+            throw Problem.invalid("the app's team has no such user", at: "/user_hint")
+        }
+        guard body.user ?? hinted == hinted else { throw Problem.conflict("user_hint refers to another user") }
+        return hinted
+    }
+
+    // MARK: The question
+
+    private func check(_ body: Body, now: Int64) throws -> ProviderAuthorization {
+        guard body.user ?? body.userHint != nil else { throw Problem.invalid("is missing", at: "/user") }
+        let scopes = Set(body.scopes ?? [])
+        guard scopes.isSubset(of: ProviderScope.user) else {
+            throw Problem.invalid("scopes must be of \(ProviderScope.user.sorted().joined(separator: ", "))", at: "/scopes")
+        }
+        try text(body.nonce, "/nonce", ExpectedNonce.maximumLength)
+        try text(body.orgID, "/org_id", 255)
+        if let state = body.state, state.utf8.count > 4_096 { throw Problem.invalid("must be at most 4096 octets", at: "/state") }
+        if let status = body.realUserStatus, !(0...2).contains(status) {
+            throw Problem.invalid("must be 0, 1 or 2", at: "/real_user_status")
+        }
+        if let time = body.authTime, time < 0 || time > now { throw Problem.invalid("must be in the past", at: "/auth_time") }
+        if body.hideMyEmail == false, !scopes.contains("email") {
+            throw Problem.invalid("false needs the scope email", at: "/hide_my_email")
+        }
+        for (part, pointer) in [(body.name?.firstName, "/name/first_name"), (body.name?.lastName, "/name/last_name")] {
+            try text(part, pointer, 400)
+            guard NameText.isPlain(part ?? "") else { throw Problem.invalid("must not contain control characters", at: pointer) }
+        }
+        // The real address goes out only where someone said so.
+        let emailKind: EmailKind? = scopes.contains("email") ? (body.hideMyEmail ?? true ? .privateRelay : .real) : nil
+        return ProviderAuthorization(
+            grant: AuthorizationRequest(
+                clientID: body.clientID, userID: "", emailKind: emailKind, inbox: try inbox(body.inbox),
+                sharesName: scopes.contains("name") ? true : nil, realUserStatus: body.realUserStatus ?? 0),
+            redirectURI: body.redirectURI, scopes: scopes, nonce: body.nonce, challenge: try challenge(body),
+            orgID: body.orgID, authenticatedAt: body.authTime ?? now)
+    }
+
+    private func text(_ text: String?, _ pointer: String, _ maximum: Int) throws {
+        guard let text else { return }
+        guard (1...maximum).contains(text.utf8.count),
+            !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        else {
+            throw Problem.invalid("must be 1 to \(maximum) octets without control characters", at: pointer)
+        }
+    }
+
+    private func inbox(_ value: JSONValue?) throws -> InboxName? {
+        switch value {
+        case nil, .null: return nil
+        case .number(let number):
+            if let number = number.integer { return .number(number) }
+        case .string(let text): return .address(InboxAddress(try AddrSpec.typed(text)))
+        default: break
+        }
+        throw Problem.invalid("must be the number or the address of an inbox", at: "/inbox")
+    }
+
+    /// 32 octets of S256; `plain` hides nothing from whoever sees the request.
+    private func challenge(_ body: Body) throws -> [UInt8]? {
+        guard let text = body.codeChallenge else {
+            guard body.codeChallengeMethod == nil else { throw Problem.invalid("is missing", at: "/code_challenge") }
+            return nil
+        }
+        guard body.codeChallengeMethod == "S256" else { throw Problem.invalid("must be S256", at: "/code_challenge_method") }
+        guard let octets = Base64URL.decode(Array(text.utf8)), octets.count == 32 else {
+            throw Problem.invalid("must be the SHA-256 of the verifier in base64url, 43 characters", at: "/code_challenge")
+        }
+        return octets
+    }
+
+    // MARK: The answer
+
+    private static func answer(_ issued: IssuedCode, _ body: Body, _ maker: TokenMaker) throws -> JSONObject {
+        var object: JSONObject = [
+            "code": .string(issued.code), "expires_in": .integer(ProviderLifetime.code),
+            "id_token": .string(try maker.token(issued.subject, code: issued.code)),
+        ]
+        object["state"] = body.state.map(JSONValue.string)
+        if issued.deliversProfile, let user = user(issued, body) { object["user"] = .object(user) }
+        return object
+    }
+
+    /// The `user` object, which an app gets once: name as its scopes have it, and the address that the token has too.
+    private static func user(_ issued: IssuedCode, _ body: Body) -> JSONObject? {
+        var user: JSONObject = [:]
+        if issued.subject.scopes.contains("name"), let name = name(issued.userName, body.name) { user["name"] = .object(name) }
+        user.setEmail(issued.subject.email)
+        return user.members.isEmpty ? nil : user
+    }
+
+    /// As the user gave it on the page; otherwise the stored name, of which the last word is taken for the last name.
+    private static func name(_ stored: String?, _ given: Body.Name?) -> JSONObject? {
+        var name: JSONObject = [:]
+        if given?.firstName != nil || given?.lastName != nil {
+            name["firstName"] = given?.firstName.map(JSONValue.string)
+            name["lastName"] = given?.lastName.map(JSONValue.string)
+        } else if let stored {
+            let words = stored.split(separator: " ")
+            name["firstName"] = .string(words.count > 1 ? words.dropLast().joined(separator: " ") : stored)
+            if words.count > 1, let last = words.last { name["lastName"] = .string(String(last)) }
+        }
+        return name.members.isEmpty ? nil : name
+    }
+}

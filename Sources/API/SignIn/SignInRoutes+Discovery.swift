@@ -1,0 +1,49 @@
+// GET /auth/keys and /.well-known/openid-configuration: what a client needs to know of the provider.
+
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Identity
+import JSON
+
+/// Public keys, and the discovery document (OpenID Connect Discovery 1.0 section 3).
+extension SignInRoutes {
+    /// Both may be kept for an hour: keys are published a day before they sign, and a week after.
+    private static let caching: HTTPFields = [.cacheControl: "public, max-age=3600"]
+
+    func publishedKeys(_ request: Request, _ context: APIContext) async throws -> Response {
+        let keys = ByteBuffer(bytes: try await signer.publishedKeys())
+        return Response(type: "application/jwk-set+json", headers: Self.caching, body: keys)
+    }
+
+    func discovery(_ request: Request, _ context: APIContext) async throws -> Response {
+        .object(Self.document(settings), headers: Self.caching)
+    }
+
+    private static func document(_ settings: ProviderSettings) -> JSONObject {
+        func list(_ items: String...) -> JSONValue { .array(items.map(JSONValue.string)) }
+        func endpoint(_ path: String) -> JSONValue { .string(settings.issuer + path) }
+        var document: JSONObject = ["issuer": .string(settings.issuer)]
+        document["authorization_endpoint"] = settings.authorizationEndpoint.map(JSONValue.string)
+        document["token_endpoint"] = endpoint("/auth/token")
+        document["revocation_endpoint"] = endpoint("/auth/revoke")
+        document["jwks_uri"] = endpoint("/auth/keys")
+        document["response_types_supported"] = list("code", "code id_token")
+        document["response_modes_supported"] = list("query", "fragment", "form_post")
+        document["grant_types_supported"] = list("authorization_code", "refresh_token", "client_credentials")
+        document["subject_types_supported"] = list("pairwise")
+        document["id_token_signing_alg_values_supported"] = list("ES256")
+        document["scopes_supported"] = list("openid", "email", "name")
+        for name in ["token_endpoint", "revocation_endpoint"] {
+            document["\(name)_auth_methods_supported"] = list("client_secret_post", "client_secret_basic")
+        }
+        document["code_challenge_methods_supported"] = list("S256")
+        document["claims_supported"] = list(
+            "iss", "aud", "exp", "iat", "sub", "nonce", "nonce_supported", "c_hash", "at_hash", "auth_time", "email",
+            "email_verified", "is_private_email", "real_user_status", "transfer_sub", "org_id")
+        document["claims_parameter_supported"] = .bool(false)
+        document["request_parameter_supported"] = .bool(false)
+        document["request_uri_parameter_supported"] = .bool(false)
+        return document
+    }
+}

@@ -1,0 +1,116 @@
+// POST /auth/token and /auth/revoke, as clients of Sign in with Apple know them.
+
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Identity
+import JSON
+import MailCrypto
+import PosternStore
+
+/// The endpoints that teams' backends ask.
+extension SignInRoutes {
+    // MARK: /auth/token
+
+    func token(_ request: Request, _ context: APIContext) async throws -> Response {
+        let form = try await form(request, context)
+        let client = try await client(request, form)
+        let grantType = try form.required("grant_type")
+        switch grantType {
+        case "authorization_code": return try await redeem(form, client)
+        case "refresh_token": return try await refresh(form, client)
+        case "client_credentials": return try await clientCredentials(form, client)
+        default: throw AuthError.unsupportedGrantType()
+        }
+    }
+
+    private func redeem(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
+        let code = try form.required("code")
+        let redirectURI = try form.required("redirect_uri")
+        let challenge = try form["code_verifier"].map(Self.challenge)
+        let time = parts.now()
+        let maker = try await maker(now: time)
+        return try await answer { store in
+            try store.provider.redeem(code: code, client: client, redirectURI: redirectURI, challenge: challenge, now: time) {
+                try Self.body($0, maker)
+            }
+        }
+    }
+
+    private func refresh(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
+        let token = try form.required("refresh_token")
+        // Without a value it counts as left out (RFC 6749 section 3.1).
+        let scopes = form["scope"].map { Set($0.split(separator: " ").map(String.init)) }.flatMap { $0.isEmpty ? nil : $0 }
+        let time = parts.now()
+        let maker = try await maker(now: time)
+        return try await answer { [settings] store in
+            try store.provider.refresh(
+                token: token, client: client, scopes: scopes, dailyLimit: settings.refreshesPerDay, now: time
+            ) { try Self.body($0, maker) }
+        }
+    }
+
+    private func clientCredentials(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
+        guard form["scope"] == ProviderScope.migration else {
+            throw AuthError.invalidScope("scope is \(ProviderScope.migration)")
+        }
+        let time = parts.now()
+        let token = try await parts.run {
+            try $0.provider.clientToken(client, scope: ProviderScope.migration, now: time)
+        }
+        return .unstored([
+            "access_token": .string(token), "token_type": "Bearer", "expires_in": .integer(ProviderLifetime.accessToken),
+            "scope": .string(ProviderScope.migration),
+        ])
+    }
+
+    private func answer(
+        _ body: @escaping @Sendable (Store) throws -> TokenOutcome<JSONObject>
+    ) async throws -> Response {
+        switch try await parts.run(body) {
+        case .issued(let object): return .unstored(object)
+        case .refused(.invalid(let reason)): throw AuthError.invalidGrant(reason)
+        case .refused(.scope): throw AuthError.invalidScope("scope exceeds what was granted")
+        case .refused(.tooMany):
+            // Until the day ends, UTC.
+            throw AuthError.tooMany(retryAfter: 86_400 - ((parts.now() % 86_400) + 86_400) % 86_400)
+        }
+    }
+
+    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker) throws -> JSONObject {
+        var object: JSONObject = [
+            "access_token": .string(tokens.accessToken), "token_type": "Bearer",
+            "expires_in": .integer(ProviderLifetime.accessToken),
+            "id_token": .string(try maker.token(tokens.subject, accessToken: tokens.accessToken)),
+        ]
+        object["refresh_token"] = tokens.refreshToken.map(JSONValue.string)
+        if !tokens.subject.scopes.isEmpty { object["scope"] = .string(tokens.subject.scopes.sorted().joined(separator: " ")) }
+        return object
+    }
+
+    /// The challenge of a verifier (RFC 7636 section 4.6, S256).
+    private static func challenge(_ verifier: String) throws -> [UInt8] {
+        let isPlain = verifier.utf8.allSatisfy { octet in
+            (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
+                || [0x2D, 0x2E, 0x5F, 0x7E].contains(octet)
+        }
+        guard isPlain, (43...128).contains(verifier.utf8.count) else {
+            throw AuthError.invalidRequest("code_verifier must be 43 to 128 characters of A-Z a-z 0-9 - . _ ~")
+        }
+        return SHA256.hash(Array(verifier.utf8))
+    }
+
+    // MARK: /auth/revoke
+
+    func revoke(_ request: Request, _ context: APIContext) async throws -> Response {
+        let form = try await form(request, context)
+        let client = try await client(request, form)
+        // token_type_hint may say anything: a token tells itself what it is.
+        let token = try form.required("token")
+        let change = Change(actor: "client:\(client.clientID)", now: parts.now())
+        let outcome = try await parts.run { try $0.provider.revoke(token: token, client: client, change) }
+        // What no one knows is revoked already (RFC 7009 section 2.2).
+        guard outcome != .otherClient else { throw AuthError.invalidGrant("the token was issued to another client") }
+        return Response(status: .ok, headers: HTTPFields().notStored)
+    }
+}

@@ -1,0 +1,64 @@
+// Sign-in for clients: what its endpoints are made of, and which there are.
+
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Identity
+import InternetMessage
+import JSON
+import PosternStore
+
+/// The provider as configured.
+package struct ProviderSettings: Sendable {
+    /// `iss`: the address that the endpoints are reached at, without a final slash.
+    package let issuer: String
+    /// The operator's own sign-in page; nil where the discovery document names none.
+    package let authorizationEndpoint: String?
+    /// Refreshes with one token on one day (UTC).
+    package let refreshesPerDay: Int
+
+    package init(issuer: String, authorizationEndpoint: String?, refreshesPerDay: Int) {
+        self.issuer = issuer
+        self.authorizationEndpoint = authorizationEndpoint
+        self.refreshesPerDay = refreshesPerDay
+    }
+}
+
+/// The routes of sign-in. Errors under `/auth` are those of RFC 6749 section 5.2.
+package struct SignInRoutes: RouteModule {
+    let settings: ProviderSettings
+    let parts: RouteParts
+    let signer: IdentitySigner
+
+    package init(_ settings: ProviderSettings, _ parts: RouteParts, signer: IdentitySigner) {
+        self.settings = settings
+        self.parts = parts
+        self.signer = signer
+    }
+
+    package func addRoutes(to routes: Routes) {
+        routes.operator(.authorizationsWrite).post("/v1/authorizations", use: authorize)
+        routes.open.add(middleware: AuthErrors()).post("/auth/token", use: token).post("/auth/revoke", use: revoke)
+            .post("/auth/usermigrationinfo", use: migrationInfo)
+        routes.open.get("/auth/keys", use: publishedKeys).get("/.well-known/openid-configuration", use: discovery)
+    }
+
+    /// Makes identity tokens that are issued now.
+    func maker(now: Int64) async throws -> TokenMaker {
+        TokenMaker(issuer: settings.issuer, key: try await signer.key(), now: now)
+    }
+
+    /// The body as a form.
+    func form(_ request: Request, _ context: APIContext) async throws -> FormBody {
+        // Requests have under ten parameters; more than a hundred are not looked at.
+        try await request.form(context, maximum: 100)
+    }
+}
+
+/// Scopes that a client may ask for.
+enum ProviderScope {
+    /// Of a user.
+    static let user: Set<String> = ["openid", "email", "name"]
+    /// Of the client itself: for `/auth/usermigrationinfo`.
+    static let migration = "user.migration"
+}

@@ -1,0 +1,3 @@
+// libsqlite3 for PosternSQLite.
+#pragma once
+#include <sqlite3.h>

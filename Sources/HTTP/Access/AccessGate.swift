@@ -1,0 +1,76 @@
+// Who comes in: bearer keys (RFC 6750), scopes, rates.
+
+import HTTPTypes
+import Hummingbird
+import PosternStore
+
+/// Lets keys with a scope in, each at its rate. Throws `Problem`: 401, 403, 429.
+struct AccessGate: RouterMiddleware {
+    /// What a client without a usable Authorization field has to do.
+    static let hint = "send Authorization: Bearer and an API key"
+
+    let keys: KeyCache
+    let limiter: RateLimiter
+    let clock: APIClock
+    let scope: Scope
+
+    func handle(
+        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+    ) async throws -> Response {
+        let principal = try await authenticate(request)
+        context.note.principal = principal
+        if let seconds = limiter.take(principal.keyID, now: clock.monotonic()) {
+            throw Problem.tooManyRequests("too many requests with this key", retryAfter: seconds)
+        }
+        guard principal.scopes.contains(scope) else { throw Problem.forbidden("the key lacks the scope \(scope.rawValue)") }
+        return try await next(request, context)
+    }
+
+    private func authenticate(_ request: Request) async throws -> Principal {
+        let values = request.headers[values: .authorization]
+        guard values.count == 1 else {
+            throw Problem.unauthorized("send one Authorization field: Bearer and an API key")
+        }
+        guard let token = request.bearerToken else { throw Problem.unauthorized(Self.hint) }
+        do throws(KeyCache.Refusal) {
+            return try await keys.principal(token, clock: clock)
+        } catch {
+            switch error {
+            case .unknown: throw Problem.unauthorized("this key is unknown or was revoked")
+            case .expired: throw Problem.unauthorized("this key has expired")
+            }
+        }
+    }
+}
+
+extension Request {
+    /// What follows `Bearer` in the one Authorization field (RFC 6750 section 2.1); nil for anything else.
+    package var bearerToken: String? { credentials(of: "bearer") }
+
+    /// What follows the name of a scheme in the one Authorization field; nil where it is another scheme.
+    package func credentials(of scheme: String) -> String? {
+        let values = headers[values: .authorization]
+        let parts = (values.first ?? "").split(separator: " ", maxSplits: 1)
+        return values.count == 1 && parts.count == 2 && parts[0].lowercased() == scheme ? String(parts[1]) : nil
+    }
+}
+
+/// The clocks of the API.
+package struct APIClock: Sendable {
+    /// Seconds since 1970.
+    package let now: @Sendable () -> Int64
+    /// Seconds on a clock that never goes back, from any beginning.
+    package let monotonic: @Sendable () -> Double
+
+    package init(now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime) {
+        self.now = now
+        self.monotonic = monotonic
+    }
+
+    private static let start = ContinuousClock.now
+
+    @Sendable package static func uptime() -> Double {
+        let (seconds, attoseconds) = (ContinuousClock.now - start).components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}

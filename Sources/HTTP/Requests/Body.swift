@@ -1,0 +1,72 @@
+// Bodies and queries of requests, read strictly.
+
+import Foundation
+import HTTPTypes
+import Hummingbird
+import JSON
+import NIOCore
+
+extension Request {
+    /// The body, up to the route's limit. Throws `Problem`: 413 too large, 415 another type than `type`.
+    package func collect(_ context: some RouteContext, type: String? = nil) async throws -> ByteBuffer {
+        if let type { try requireType(type) }
+        let limit = context.base.maxUploadSize
+        if let length = headers[.contentLength].flatMap({ Int($0) }), length > limit { throw Problem.tooLarge(limit) }
+        context.base.askForBody(of: self)
+        do {
+            return try await body.collect(upTo: limit)
+        } catch is NIOTooManyBytesError {
+            throw Problem.tooLarge(limit)
+        }
+    }
+
+    /// The body as a value. Members in snake_case for properties in camelCase; unknown, missing and repeated members are refused.
+    /// Throws `Problem`: 400, 413, 415, 422.
+    package func decode<T: Decodable>(_ type: T.Type, _ context: some RouteContext) async throws -> T {
+        let value = try JSONBody.parse(Array(try await collect(context, type: "application/json").readableBytesView))
+        do {
+            return try StrictDecoder.decode(type, from: value)
+        } catch let error as JSONShapeError {
+            throw Problem.invalid(error.message, at: error.pointer)
+        }
+    }
+
+    /// The body as a form. Throws `Problem`: 400, 413, 415.
+    /// - Parameter maximum: parameters that are looked at.
+    package func form(_ context: some RouteContext, maximum: Int) async throws -> FormBody {
+        try FormBody(try await collect(context, type: "application/x-www-form-urlencoded").readableBytesView, maximum: maximum)
+    }
+
+    /// Throws `Problem` (415) unless the body is of this type, in UTF-8 where it says so.
+    package func requireType(_ type: String) throws {
+        let given = headers[.contentType] ?? ""
+        if given == type { return }
+        let parts = given.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+        let parameters = parts.dropFirst().filter { !$0.isEmpty }
+        guard parts.first == type, parameters.allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) }) else {
+            throw Problem(
+                .unsupportedMediaType, "unsupported-type", "The body's media type is not supported", detail: "send \(type)")
+        }
+    }
+
+    /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, is given twice, or is not UTF-8.
+    package func query(_ names: Set<String>) throws -> [String: String] {
+        var result: [String: String] = [:]
+        guard let query = uri.query else { return result }
+        for pair in query.split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let decoded = parts.map { String($0).replacing("+", with: " ").removingPercentEncoding }
+            guard let name = decoded[0], let value = decoded.count == 2 ? decoded[1] : "" else {
+                throw Problem.malformed("the query is not valid UTF-8")
+            }
+            guard names.contains(name) else {
+                throw Problem.malformed(
+                    "unknown query parameter; known: \(names.isEmpty ? "none" : names.sorted().joined(separator: ", "))")
+            }
+            guard result.updateValue(value, forKey: name) == nil else {
+                throw Problem.malformed("the query parameter \(name) is given twice")
+            }
+        }
+        return result
+    }
+}

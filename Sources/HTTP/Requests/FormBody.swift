@@ -1,0 +1,55 @@
+// Bodies of type application/x-www-form-urlencoded, read strictly.
+
+import Support
+
+/// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); names that no one asks for do not
+/// matter.
+package struct FormBody: Sendable {
+    private var values: [String: String] = [:]
+
+    /// Of a request without a form.
+    package init() {}
+
+    /// Reads a body. Throws `Problem` (400) for a parameter that is given twice, a bad escape, text that is not UTF-8, or too many
+    /// parameters.
+    package init(_ octets: some Collection<UInt8>, maximum: Int) throws {
+        let pairs = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
+        guard pairs.count <= maximum else { throw Problem.malformed("there are more than \(maximum) parameters") }
+        for pair in pairs {
+            let mark = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
+            guard let name = Self.decode(pair[..<mark]), let value = Self.decode(pair[mark...].dropFirst()) else {
+                throw Problem.malformed("the body is not valid application/x-www-form-urlencoded")
+            }
+            guard values.updateValue(value, forKey: name) == nil else { throw Problem.malformed("a parameter is given twice") }
+        }
+    }
+
+    /// The value; nil where it is absent or empty.
+    package subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
+
+    /// The value. Throws `Problem` (400) where there is none.
+    package func required(_ name: String) throws -> String {
+        guard let value = self[name] else { throw Problem.malformed("\(name) is missing") }
+        return value
+    }
+
+    /// Undoes `+` and `%XX`; nil for a broken escape, a NUL, or what is not UTF-8.
+    package static func decode(_ octets: some Collection<UInt8>) -> String? {
+        var result: [UInt8] = []
+        result.reserveCapacity(octets.count)
+        var rest = octets[...]
+        while let octet = rest.popFirst() {
+            switch octet {
+            case UInt8(ascii: "+"): result.append(0x20)
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue, high | low != 0 else {
+                    return nil
+                }
+                result.append(high << 4 | low)
+            case 0: return nil
+            default: result.append(octet)
+            }
+        }
+        return String(validating: result, as: UTF8.self)
+    }
+}

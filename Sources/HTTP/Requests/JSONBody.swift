@@ -1,0 +1,79 @@
+// JSON as the API writes it: members in snake_case, in a fixed order, times in ISO 8601.
+
+import Foundation
+import HTTPTypes
+import Hummingbird
+import JSON
+import Support
+
+package enum JSONBody {
+    /// The value of a body. Throws `Problem` (400) for what is not JSON.
+    package static func parse(_ octets: [UInt8]) throws -> JSONValue {
+        guard !octets.isEmpty else { throw Problem.malformed("a JSON body is required") }
+        do {
+            return try StrictJSON.parse(octets, limit: octets.count)
+        } catch {
+            throw Problem.malformed("the body is not valid JSON: \(error)")
+        }
+    }
+
+    /// Members sorted, camelCase as snake_case, slashes as they are. Nil members are left out.
+    package static func encode(_ value: some Encodable) throws -> ByteBuffer {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return ByteBuffer(bytes: try encoder.encode(value))
+    }
+}
+
+/// A time in a response: `2026-11-21T07:02:28Z`.
+package struct Timestamp: Encodable, Sendable, Hashable {
+    /// Since 1970.
+    package let seconds: Int64
+    /// Nil where whole seconds are all that is known.
+    private var milliseconds: Int64?
+
+    package init(_ seconds: Int64) { self.seconds = seconds }
+
+    package init(milliseconds: Int64) {
+        seconds = milliseconds / 1000
+        self.milliseconds = milliseconds % 1000
+    }
+
+    package init?(_ seconds: Int64?) {
+        guard let seconds else { return nil }
+        self.seconds = seconds
+    }
+
+    package var text: String {
+        let text = UTCTime.text(seconds)
+        guard let milliseconds else { return text }
+        return text.dropLast() + ".\(String(milliseconds + 1000).dropFirst())Z"
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text)
+    }
+}
+
+extension Response {
+    /// A JSON body.
+    package static func json(
+        _ value: some Encodable, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
+    ) throws -> Response {
+        Response(status: status, type: "application/json", headers: headers, body: try JSONBody.encode(value))
+    }
+
+    /// A body of a media type.
+    package init(
+        status: HTTPResponse.Status = .ok, type: String, headers: HTTPFields = [:], body: ByteBuffer
+    ) {
+        var headers = headers
+        headers[.contentType] = type
+        self.init(status: status, headers: headers, body: .init(byteBuffer: body))
+    }
+
+    /// 204.
+    package static var empty: Response { Response(status: .noContent) }
+}

@@ -1,0 +1,125 @@
+// How routes are added: to Hummingbird's group for those who may ask, which notes method, path and access.
+
+import HTTPTypes
+import Hummingbird
+import PosternStore
+import Synchronization
+
+/// Routes of one subject, in their own folder. Listed in Service/HTTPRoutes.swift.
+package protocol RouteModule: Sendable {
+    /// Adds them, each to the group of those who may ask.
+    func addRoutes(to routes: Routes)
+    /// A page in place of 404 or 405 where no route was found; nil where it is not this module's.
+    func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response?
+}
+
+extension RouteModule {
+    package func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response? { nil }
+}
+
+/// Who may ask.
+package enum RouteAccess: Sendable, Hashable {
+    /// Everyone; the route checks access itself (`/auth`, `/me`, health).
+    case open
+    /// A team's key with this scope.
+    case team(Scope)
+    /// An operator's key with this scope.
+    case `operator`(Scope)
+    /// Either, with this scope; the route looks at the caller.
+    case either(Scope)
+}
+
+/// A route as it was added: for tests that walk them all.
+package struct RouteEntry: Sendable, Hashable {
+    package let method: HTTPRequest.Method
+    /// As in openapi.yaml: `/v1/accounts/{sub}`.
+    package let path: String
+    package let access: RouteAccess
+}
+
+/// Every route that was added.
+final class RouteTable: Sendable {
+    private let stored = Mutex<[RouteEntry]>([])
+    var entries: [RouteEntry] { stored.withLock { $0 } }
+
+    func add(_ entry: RouteEntry) { stored.withLock { $0.append(entry) } }
+
+    /// The methods of a path as in the Allow field; nil where there is no such path.
+    func allowed(_ path: String) -> String? {
+        let parts = path.split(separator: "/")
+        var methods: Set<String> = []
+        for entry in entries {
+            let pattern = entry.path.split(separator: "/")
+            guard pattern.count == parts.count, zip(pattern, parts).allSatisfy({ $0.hasPrefix("{") || $0 == $1 }) else {
+                continue
+            }
+            methods.insert(entry.method.rawValue)
+            if entry.method == .get { methods.insert("HEAD") }
+        }
+        return methods.isEmpty ? nil : methods.sorted().joined(separator: ", ")
+    }
+}
+
+/// Groups of routes by who may ask. Before a route of theirs runs, its key, the key's scope and its rate were checked.
+/// A path has `{name}` for what `context.pathParameter` reads, and never holds an inbox.
+package struct Routes {
+    let router: Router<APIContext>
+    let keys: KeyCache
+    let limiter: RateLimiter
+    let clock: APIClock
+    let table: RouteTable
+
+    /// For everyone.
+    package var open: RouteGroup<APIContext> { RouteGroup(group: router.group(), access: .open, table: table) }
+
+    /// For everyone.
+    /// - Parameter bodyLimit: octets of a body, in place of what is configured.
+    package func open(bodyLimit: Int) -> RouteGroup<APIContext> {
+        open.add(middleware: BodyLimit(octets: bodyLimit))
+    }
+
+    /// For teams.
+    package func team(_ scope: Scope) -> RouteGroup<TeamContext> { group(.team(scope), scope) }
+    /// For the operator.
+    package func `operator`(_ scope: Scope) -> RouteGroup<OperatorContext> { group(.operator(scope), scope) }
+    /// For teams and the operator.
+    package func either(_ scope: Scope) -> RouteGroup<KeyContext> { group(.either(scope), scope) }
+
+    private func group<Admitted: Caller>(_ access: RouteAccess, _ scope: Scope) -> RouteGroup<CallerContext<Admitted>> {
+        let admitted = router.group().add(middleware: AccessGate(keys: keys, limiter: limiter, clock: clock, scope: scope))
+        return RouteGroup(group: admitted.group(context: CallerContext<Admitted>.self), access: access, table: table)
+    }
+}
+
+/// Hummingbird's group of routes with one access, and the list of what is added to it.
+package struct RouteGroup<Context: RequestContext>: RouterMethods {
+    let group: RouterGroup<Context>
+    let access: RouteAccess
+    let table: RouteTable
+
+    @discardableResult
+    package func on<Responder: HTTPResponder>(_ path: RouterPath, method: HTTPRequest.Method, responder: Responder) -> Self
+    where Responder.Context == Context {
+        table.add(RouteEntry(method: method, path: path.description, access: access))
+        group.on(path, method: method, responder: responder)
+        return self
+    }
+
+    package func add(middleware: any MiddlewareProtocol<Request, Response, Context>) -> Self {
+        group.add(middleware: middleware)
+        return self
+    }
+}
+
+/// Octets of a body that routes of a group take.
+private struct BodyLimit: RouterMiddleware {
+    let octets: Int
+
+    func handle(
+        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+    ) async throws -> Response {
+        var context = context
+        context.maxUploadSize = octets
+        return try await next(request, context)
+    }
+}

@@ -1,0 +1,110 @@
+// Around every request: its id, its line in the log, and errors as problem details.
+
+import Hummingbird
+import HTTPTypes
+import Logging
+import MailCrypto
+import NIOHTTP1
+import PosternStore
+import Support
+
+struct EntryMiddleware: RouterMiddleware {
+    let clock: APIClock
+    let logger: Logger
+    let bodyLimit: Int
+    let isReachedByHTTPS: Bool
+    /// For 405; complete once requests come.
+    let table: RouteTable
+    /// A page instead of a problem, for anyone who asks with a browser; nil where it is not a page's business.
+    let page: @Sendable (Problem, Request, APIContext) -> Response?
+    let observe: RequestObserver
+
+    /// Methods that are logged and counted by name.
+    private static let knownMethods: Set<String> = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    /// A year: who was here once is not led to a plain copy of the page afterwards. Of this host alone: what else is under its
+    /// name is the operator's business.
+    private static let strictTransport = "max-age=31536000"
+
+    static let requestIDName = HTTPField.Name("X-Request-Id")
+
+    func handle(
+        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+    ) async throws -> Response {
+        var context = context
+        let start = clock.monotonic()
+        context.requestID = Self.requestID(request.headers)
+        context.maxUploadSize = bodyLimit
+        context.logger = logger
+        context.logger[metadataKey: "request"] = "\(context.requestID)"
+        var response: Response
+        do {
+            response = try await next(request, context)
+        } catch let error as HTTPParserError {
+            // The connection is broken off: nothing can be answered on it.
+            throw error
+        } catch {
+            let problem = problem(error, request, context)
+            // What a route throws it answers in its own way.
+            let isUnrouted = (error as? HTTPError)?.status == .notFound
+            response = (isUnrouted ? page(problem, request, context) : nil) ?? problem.response(requestID: context.requestID)
+        }
+        if request.method == .head { response = response.createHeadResponse() }
+        if let name = Self.requestIDName { response.headers[name] = context.requestID }
+        if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
+        if let name = HTTPField.Name("X-Content-Type-Options") { response.headers[name] = "nosniff" }
+        if isReachedByHTTPS, let name = HTTPField.Name("Strict-Transport-Security") {
+            response.headers[name] = Self.strictTransport
+        }
+        let seconds = clock.monotonic() - start
+        note(request, context, response.status.code, seconds)
+        return response
+    }
+
+    private func problem(_ error: any Error, _ request: Request, _ context: APIContext) -> Problem {
+        if let error = error as? HTTPError, error.status == .notFound, let allowed = table.allowed(request.uri.path) {
+            return Problem(
+                .methodNotAllowed, "method-not-allowed", "The method is not allowed here", detail: "allowed: \(allowed)",
+                headers: [.allow: allowed])
+        }
+        let problem = Problem(error)
+        if problem.status.code >= 500 { context.logger.requestFailed(error) }
+        return problem
+    }
+
+    private func note(_ request: Request, _ context: APIContext, _ status: Int, _ seconds: Double) {
+        // The pattern, never the path as it came, nor the query: those may hold anything.
+        let route = context.endpointPath.flatMap { $0 == "NotFound" ? nil : $0 } ?? "(none)"
+        let method = Self.knownMethods.contains(request.method.rawValue) ? request.method.rawValue : "(other)"
+        observe(route, method, status, seconds)
+        var metadata: Logger.Metadata = [
+            "method": "\(method)", "route": "\(route)", "status": "\(status)", "ms": "\((seconds * 10_000).rounded() / 10)",
+        ]
+        if let principal = context.note.principal {
+            metadata["key"] = "\(principal.keyID)"
+            if let team = principal.team { metadata["team"] = "\(team.id)" }
+        }
+        context.logger.info("request", metadata: metadata)
+    }
+
+    /// The client's id where it is harmless (1–64 letters, digits, `.`, `_`, `-`), else one of ours.
+    static func requestID(_ headers: HTTPFields) -> String {
+        if let name = requestIDName, let given = headers[name], (1...64).contains(given.utf8.count),
+            given.utf8.allSatisfy({
+                ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x61 && $0 <= 0x7A)
+                    || [0x2D, 0x2E, 0x5F].contains($0)
+            })
+        {
+            return given
+        }
+        var generator = SystemRandomNumberGenerator()
+        return Base32.characters(fromRandom: (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
+    }
+}
+
+extension Logger {
+    /// Logs what became 500 or 503. Names kinds, and texts of our own errors only: others may hold what someone sent.
+    package func requestFailed(_ error: any Error) {
+        let shown = error is TemporaryStoreError || error is PermanentStoreError ? "\(error)" : "\(type(of: error))"
+        self.error("request failed", metadata: ["error": "\(shown)"])
+    }
+}

@@ -1,0 +1,41 @@
+// What the services say of themselves in the store, and which of them run.
+
+import Foundation
+import PosternStore
+
+/// A service's latest report.
+package struct ServiceReport {
+    /// As the service wrote it.
+    package let entry: ServiceStatusRepository.Entry
+    /// Nil for one of another version that cannot be read.
+    package let snapshot: ServiceSnapshot?
+    /// Seconds since it was written, by the store's clock; below zero where a clock was set back since.
+    private let age: Int64
+
+    /// Seconds since it was written, as far as clocks tell.
+    package var silentFor: Int64 { isRunning ? max(0, age) : abs(age) }
+
+    /// Whether the service is heard of. A report from the future is none of a service that runs: that would have written another one
+    /// since. Where a service did not say how far its clock is ahead, this cannot be judged.
+    package var isRunning: Bool { age <= ServiceSnapshot.timeout && (age >= -ServiceSnapshot.timeout || snapshot?.clockAhead == nil) }
+
+    /// All of them, the latest first.
+    /// - Parameter now: seconds since 1970, by this machine's clock.
+    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
+    package static func all(_ store: Store, now: Int64) throws -> [ServiceReport] {
+        let now = now - ClockSkew.seconds(try ClockSkew.measure(store.database))
+        return try store.serviceStatus.all().map { entry in
+            let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
+            return ServiceReport(
+                entry: entry, snapshot: snapshot, age: now - entry.updatedAt + ClockSkew.seconds(snapshot?.clockAhead))
+        }
+    }
+}
+
+extension Store {
+    /// Hosts and processes of the services that run.
+    /// - Parameter now: seconds since 1970.
+    package func runningServices(now: Int64) throws -> [String] {
+        try ServiceReport.all(self, now: now).filter(\.isRunning).map { "\($0.entry.host), pid \($0.entry.pid)" }
+    }
+}

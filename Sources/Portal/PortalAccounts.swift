@@ -1,0 +1,227 @@
+// Relay addresses on the page: what came through, forwarding, apps, and writing to a team first.
+
+import HTTP
+import Hummingbird
+import InternetMessage
+import PosternStore
+import RelayCore
+
+extension PortalPage {
+    /// Days that "lately" stands for.
+    static let recentDays: Int64 = 30
+
+    private func accounts(_ session: PageSession) async throws -> [UserExportAccount] {
+        try await pool.run {
+            try store.persons.accounts(user: session.userID, since: Day.number(now()) - Self.recentDays + 1, now: now())
+        }
+    }
+
+    /// The account of the path, where it is the user's own.
+    private func account(_ request: PortalRequest, _ session: PageSession) async throws -> UserExportAccount {
+        let number = try request.number("account")
+        guard let account = try await accounts(session).first(where: { $0.number == number }) else {
+            throw PortalRefusal.notFound
+        }
+        return account
+    }
+
+    func overview(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let accounts = try await accounts(session)
+        let inboxes = try await pool.run { try store.inboxes.inboxes(user: session.userID) }
+        let name = try await pool.run { try store.users.user(session.userID).name }
+        func cards(_ filter: (UserExportAccount) -> Bool) -> [[String: Any]] {
+            accounts.filter(filter).map { card($0, inboxes: inboxes, userName: name) }
+        }
+        let lists = [
+            "active": cards(\.isActive), "open": cards { $0.hasConsent && $0.address == nil }, "moved": cards { $0.move != nil },
+            "ended": cards { !$0.hasConsent && $0.move == nil },
+        ]
+        var values: [String: Any] = lists
+        for (name, list) in lists { values["has_\(name)"] = !list.isEmpty }
+        if let inbox = inboxes.first(where: \.isDefault), inbox.isVerified {
+            values["inbox"] = PortalText.address(inbox.address)
+            values["has_others"] = lists["active"]?.contains { $0["other_inbox"] != nil }
+        }
+        return try request.html("overview", values, title: "Your addresses", current: .addresses, notice: notice(request))
+    }
+
+    private func notice(_ request: PortalRequest) -> String? {
+        switch request.told {
+        case "on": "Forwarding is on: mail to this address reaches you again."
+        case "off": "Forwarding is off: mail to this address is refused, and its sender is notified."
+        case "stopped": "You have stopped using the app."
+        default: nil
+        }
+    }
+
+    private func card(_ account: UserExportAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
+        var values: [String: Any] = [
+            "number": account.number, "team": account.team.name, "initial": PortalText.initial(account.team.name),
+            "on": account.isForwardingOn, "since": PortalText.date(account.createdAt), "is_active": account.isActive,
+            "is_open": account.hasConsent && account.address == nil, "is_ended": !account.hasConsent && account.move == nil,
+            "to_you": PortalText.messages(account.recent.forwarded), "from_you": PortalText.messages(account.recent.replied),
+            "has_traffic": account.recent.forwarded + account.recent.replied > 0,
+        ]
+        if let address = account.address { values["address"] = address.wireForm }
+        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }), !inbox.isDefault {
+            values["other_inbox"] = PortalText.address(inbox.address)
+        }
+        if let move = account.move {
+            values["move"] =
+                [
+                    "team": move.team, "number": move.account, "app": move.clientID ?? "Mail of \(account.team.name)",
+                    "on": PortalText.date(move.movedAt),
+                    "until": PortalText.date(move.endsAt),
+                ] as [String: Any]
+        }
+        values.merge(knowledge(account, inboxes: inboxes, userName: userName)) { $1 }
+        if let day = account.probingDay { values["written_day"] = PortalText.date(day * 86_400) }
+        let apps = account.consents.filter(\.isLive).compactMap(\.group.primaryClientID)
+        if !apps.isEmpty { values["apps"] = PortalText.list(apps) }
+        return values
+    }
+
+    /// What the team was given of the user. It does not forget it where the user stops.
+    private func knowledge(_ account: UserExportAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
+        guard !account.consents.isEmpty else { return [:] }
+        var known: [String] = []
+        if account.emailKind == .real {
+            // The one that was shared, which may be gone by now; never a later default.
+            let inbox = inboxes.first { account.hasOwnInbox && $0.number == account.inboxNumber && $0.isVerified }
+            known.append(inbox.map { "your own address (\(PortalText.address($0.address)))" } ?? "your own address")
+        }
+        if account.sharesName { known.append(userName.map { "your name (\($0))" } ?? "your name") }
+        var values: [String: Any] = [
+            "is_real": account.emailKind == .real, "has_no_address": account.emailKind == .none, "is_past": !account.hasConsent,
+        ]
+        if !known.isEmpty { values["known"] = PortalText.list(known) }
+        return values
+    }
+
+    func showAccount(
+        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, status: HTTPResponse.Status = .ok,
+        written: (to: String, reverse: String)? = nil
+    ) async throws -> Response {
+        let account = try await account(request, session)
+        let (name, counters, inboxes, sources) = try await pool.run {
+            (
+                try store.users.user(session.userID).name,
+                try store.counters.counters(account: account.number, since: 0),
+                try store.inboxes.inboxes(user: session.userID), try store.sources.sources(teamNumber: account.team.number)
+            )
+        }
+        var values = card(account, inboxes: inboxes, userName: name)
+        let months = PortalText.months(counters)
+        values["months"] = months
+        values["has_months"] = !months.isEmpty
+        values["total_to_you"] = account.total.forwarded
+        values["total_from_you"] = account.total.replied
+        values["consents"] = account.consents.map { consent -> [String: Any] in
+            let names = consent.clientIDs.isEmpty ? "Mail only, without an app" : PortalText.list(consent.clientIDs)
+            return [
+                "group": consent.group.number, "number": account.number, "names": names, "live": consent.isLive,
+                "since": PortalText.date(consent.firstAuthorizedAt), "last": PortalText.date(consent.lastAuthorizedAt),
+            ]
+        }
+        values["has_consents"] = !account.consents.isEmpty
+        if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) {
+            values["inbox"] = PortalText.address(inbox.address)
+        }
+        values["sources"] = sources.map { ["name": $0.kind == .domain ? "anything@\($0.value)" : $0.value] }
+        values["can_write"] = account.isActive && !sources.isEmpty
+        if let problem {
+            values["typed"] = request.form["correspondent"] ?? ""
+            values["problem"] = problem
+        }
+        if let written {
+            values["written"] = true
+            values["to"] = written.to
+            values["reverse"] = written.reverse
+        }
+        return try request.html(
+            "account", values, title: account.team.name, status: status, current: .addresses, notice: notice(request))
+    }
+
+    func switchForwarding(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        guard let address = account.address, let state = request.form["state"], ["on", "off"].contains(state) else {
+            throw PortalRefusal.notFound
+        }
+        try await pool.run { _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now())) }
+        let back = request.form["back"] == "account" ? "/me/addresses/\(account.number)" : "/me"
+        return request.redirect(back, told: state)
+    }
+
+    // MARK: Apps
+
+    private func consent(_ request: PortalRequest, _ account: UserExportAccount) throws -> UserExportConsent {
+        let number = try request.number("group")
+        guard let consent = account.consents.first(where: { $0.group.number == number && $0.isLive }) else {
+            throw PortalRefusal.notFound
+        }
+        return consent
+    }
+
+    func askToStop(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let consent = try consent(request, account)
+        let names = consent.clientIDs.isEmpty ? "mail from \(account.team.name)" : PortalText.list(consent.clientIDs)
+        return try request.html(
+            "stop",
+            [
+                "number": account.number, "group": consent.group.number, "names": names, "team": account.team.name,
+                "is_last": account.consents.filter(\.isLive).count == 1, "is_real": account.emailKind == .real,
+            ].merging(account.address.map { ["address": $0.wireForm] } ?? [:]) { $1 }, title: "Stop using \(names)?",
+            current: .addresses)
+    }
+
+    func stop(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let consent = try consent(request, account)
+        try await pool.run {
+            _ = try store.grants.revoke(account: account.number, group: consent.group, Self.change(session, now()))
+        }
+        return request.redirect("/me/addresses/\(account.number)", told: "stopped")
+    }
+
+    // MARK: Writing first
+
+    /// The address under which the user reaches someone of the team, before that one has written.
+    func writeFirst(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let typed = (request.form["correspondent"] ?? "").trimmingCharacters(in: .whitespaces)
+        guard account.isActive, let relayAddress = account.address else { throw PortalRefusal.notFound }
+        guard let correspondent = try? AddrSpec.typed(typed) else {
+            return try await showAccount(
+                request, session, problem: "That is not a valid email address. Enter only the address, as in help@example.com.",
+                status: .unprocessableContent)
+        }
+        let covers = try await pool.run { try store.sources.teams(registering: correspondent).contains(account.team.number) }
+        guard covers else {
+            return try await showAccount(
+                request, session,
+                problem: "\(account.team.name) has not registered that address: you can write only to those listed below.",
+                status: .unprocessableContent)
+        }
+        guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw PortalRefusal.notFound }
+        let token = tokens().reverse(account: number, correspondent: correspondent)
+        if let address = token.addressToStore {
+            let isStored = try await pool.run {
+                try store.tokens.store(
+                    [NewStoredToken(reverse: token.localPart, address: address)], account: account.number,
+                    day: Day.number(now()), newPerDay: RelayLimits().storedAddressesPerDay, now: now())
+            }
+            guard isStored else {
+                return try await showAccount(
+                    request, session, problem: "Too many new addresses today; try again after midnight (UTC).",
+                    status: .unprocessableContent)
+            }
+        }
+        return try await showAccount(
+            request, session,
+            written: (correspondent.wireForm, AddrSpec(localPart: token.localPart, domain: relayAddress.domain).wireForm))
+    }
+
+    /// Who changes something on the page.
+    static func change(_ session: PageSession, _ now: Int64) -> Change { Change(actor: "user:\(session.userID)", now: now) }
+}

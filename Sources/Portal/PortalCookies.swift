@@ -1,0 +1,52 @@
+// The cookies of the page: the session, the browser, and what was done just now.
+
+import Foundation
+import HTTPTypes
+import Support
+
+/// The cookies of the page.
+struct PortalCookies: Sendable {
+    static let session = "postern-session"
+    static let browser = "postern-browser"
+    static let told = "postern-told"
+
+    /// Seconds for which a page may still say what was done: the next one comes at once.
+    static let tellingAge: Int64 = 30
+
+    /// Over HTTPS alone. With the prefix a browser takes the cookie from this very host only (RFC 6265bis section 4.1.3.2).
+    let isSecure: Bool
+
+    private func fullName(_ name: String) -> String { isSecure ? "__Host-\(name)" : name }
+
+    /// A value as we make them; nil for anything else.
+    func value(_ name: String, in headers: HTTPFields) -> String? {
+        raw(name, in: headers).flatMap { $0.utf8.count == 32 && Base32.isEncoded($0.utf8) ? $0 : nil }
+    }
+
+    /// A word of ours; nil for anything else.
+    func word(_ name: String, in headers: HTTPFields) -> String? {
+        raw(name, in: headers).flatMap {
+            !$0.isEmpty && $0.utf8.count < 32 && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } ? $0 : nil
+        }
+    }
+
+    private func raw(_ name: String, in headers: HTTPFields) -> String? {
+        let name = fullName(name)
+        for field in headers[values: .cookie] {
+            for pair in field.split(separator: ";") {
+                let parts = pair.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+                guard parts.count == 2, parts[0] == name else { continue }
+                return parts[1]
+            }
+        }
+        return nil
+    }
+
+    /// A Set-Cookie field. Lax: a link in a mail program leads to a page that knows its user; forms carry their own token.
+    /// - Parameter age: seconds; 0 removes it.
+    func set(_ name: String, _ value: String, age: Int64) -> String {
+        "\(fullName(name))=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Lax" + (isSecure ? "; Secure" : "")
+    }
+
+    func remove(_ name: String) -> String { set(name, "", age: 0) }
+}

@@ -1,0 +1,165 @@
+// Inboxes on the page: another one, verified again; which one mail goes to.
+
+import HTTP
+import Hummingbird
+import InternetMessage
+import PosternStore
+
+extension PortalPage {
+    func showInboxes(
+        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, about inbox: Int64? = nil,
+        status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
+        let limits = mailer.settings.limits
+        let rows = try await pool.run {
+            try store.inboxes.inboxes(user: session.userID).map { inbox in
+                (
+                    inbox,
+                    inbox.isVerified
+                        ? nil
+                        : try store.verifications.state(user: session.userID, inbox: inbox.number, limits: limits, now: now())
+                )
+            }
+        }
+        let items = rows.map { row -> [String: Any] in
+            let (item, state) = row
+            var values: [String: Any] = [
+                "number": item.number, "address": PortalText.address(item.address),
+                "is_default": item.isDefault && item.isVerified,
+                "is_verified": item.isVerified, "is_reply_only": item.isReplyOnly,
+                "can_use": item.isVerified && !item.isDefault && !item.isReplyOnly,
+                "can_remove": !(item.isDefault && item.isVerified),
+                "is_current": item.number == session.inboxNumber, "under_way": (state?.triesLeft ?? 0) > 0,
+                "since": PortalText.date(item.verifiedAt ?? item.createdAt),
+            ]
+            values["has_actions"] = !(item.isDefault && item.isVerified)
+            if let problem, item.number == inbox { values["item_problem"] = problem }
+            return values
+        }
+        var values: [String: Any] = ["inboxes": items]
+        if let problem, inbox == nil {
+            values["typed"] = request.form["email"] ?? ""
+            values["problem"] = problem
+        }
+        return try request.html(
+            "inboxes", values, title: "Your inboxes", status: status, current: .inboxes, notice: notice(request))
+    }
+
+    private func notice(_ request: PortalRequest) -> String? {
+        switch request.told {
+        case "sent": "A message is on its way. Enter its code here, open its link, or reply to it."
+        case "confirmed": "The inbox is confirmed."
+        case "used": "Mail goes to that inbox from now on."
+        case "removed": "The inbox is removed."
+        default: nil
+        }
+    }
+
+    /// Adds an inbox and writes to it. Whether someone else has it is no one's business here.
+    func addInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let typed = (request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)
+        guard let address = try? AddrSpec.typed(typed) else {
+            return try await showInboxes(
+                request, session, problem: "That is not a valid email address. Enter only the address, as in name@example.com.",
+                status: .unprocessableContent)
+        }
+        do {
+            let change = Self.change(session, now())
+            let pending = try await pool.run {
+                let inbox = try store.inboxes.add(
+                    user: session.userID, InboxAddress(address), isVerified: false, isReplyOnly: false, change)
+                return try store.verifications.begin(
+                    user: session.userID, .number(inbox.number), limits: mailer.settings.limits, change)
+            }
+            try write(pending)
+            return request.redirect("/me/inboxes", told: "sent")
+        } catch let refusal as StoreRefusal {
+            return try await showInboxes(
+                request, session, problem: PortalRequest.sentence(refusal.publicMessage), status: .conflict)
+        }
+    }
+
+    func sendAgain(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let number = try request.number("inbox")
+        do {
+            let change = Self.change(session, now())
+            let pending = try await pool.run {
+                try store.verifications.begin(user: session.userID, .number(number), limits: mailer.settings.limits, change)
+            }
+            try write(pending)
+            return request.redirect("/me/inboxes", told: "sent")
+        } catch let refusal as StoreRefusal where refusal.code != .notFound {
+            return try await showInboxes(
+                request, session, problem: PortalRequest.sentence(refusal.publicMessage), about: number, status: .conflict)
+        }
+    }
+
+    private func write(_ pending: PendingConfirmation) throws {
+        guard sendLater("no verification message was sent", { try mailer.send(pending, now: now()) }) else {
+            throw PortalRefusal.busy
+        }
+    }
+
+    func enterCode(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let (number, code) = (try request.number("inbox"), request.form["code"] ?? "")
+        do {
+            _ = try await pool.run {
+                try store.verifications.confirm(
+                    user: session.userID, .number(number), code: code, limits: mailer.settings.limits, Self.change(session, now())
+                )
+            }
+            return request.redirect("/me/inboxes", told: "confirmed")
+        } catch let refusal as StoreRefusal where refusal.code != .notFound {
+            return try await showInboxes(
+                request, session, problem: PortalRequest.sentence(refusal.publicMessage), about: number,
+                status: .unprocessableContent)
+        }
+    }
+
+    /// Mail goes to another inbox from now on; the one that it went to is told, in case someone else did this.
+    func makeDefault(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let number = try request.number("inbox")
+        let change = Self.change(session, now())
+        let old = try await pool.run {
+            let old = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
+            try store.inboxes.makeDefault(user: session.userID, .number(number), change)
+            guard let old, old.number != number else { return nil as (inbox: Inbox, staysFor: Bool)? }
+            // Where the user chose it for an address, it stays.
+            let accounts = try store.persons.accounts(user: session.userID, since: Day.number(change.now), now: change.now)
+            return (old, accounts.contains { $0.isActive && $0.hasOwnInbox && $0.inboxNumber == old.number })
+        }
+        if let old {
+            _ = sendLater("no message about the change was sent") {
+                try mailer.sendChange(to: old.inbox.address, stays: old.staysFor, now: now())
+            }
+        }
+        return request.redirect("/me/inboxes", told: "used")
+    }
+
+    func removeInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let number = try request.number("inbox")
+        let change = Self.change(session, now())
+        let isSure = request.form["sure"] == "yes"
+        let isRemoved = try await pool.run {
+            let inboxes = try store.inboxes.inboxes(user: session.userID)
+            guard let inbox = inboxes.first(where: { $0.number == number }) else { throw PortalRefusal.notFound }
+            guard !(inbox.isDefault && inbox.isVerified) else {
+                throw StoreRefusal(.unmet, "mail goes to this inbox: choose another inbox for your mail first")
+            }
+            // It ends this very session: not by the first button.
+            guard number != session.inboxNumber || isSure else { return false }
+            try store.inboxes.remove(user: session.userID, .number(number), change)
+            return true
+        }
+        guard isRemoved else { return try await askToRemove(request, session) }
+        return request.redirect("/me/inboxes", told: "removed")
+    }
+
+    private func askToRemove(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let inboxes = try await pool.run { try store.inboxes.inboxes(user: session.userID) }
+        guard let inbox = inboxes.first(where: { $0.number == session.inboxNumber }) else { throw PortalRefusal.notFound }
+        let address = PortalText.address(inbox.address)
+        return try request.html(
+            "remove", ["number": inbox.number, "address": address], title: "Remove \(address)?", current: .inboxes)
+    }
+}

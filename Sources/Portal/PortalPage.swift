@@ -1,0 +1,158 @@
+// The page of one's own: what its routes are made of, and which there are.
+
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Logging
+import Mail
+import PosternStore
+import RelayCore
+
+/// `/me`: server-rendered, without a script, behind a link that is mailed to the user's inbox.
+package struct PortalPage: RouteModule {
+    let store: Store
+    let mailer: InboxMailer
+    /// Writes mail off the path of the request.
+    let queue: MailQueue
+    let tokens: @Sendable () -> TokenMint
+    let pool: BlockingPool
+    /// Seconds since 1970.
+    let now: @Sendable () -> Int64
+    let logger: Logger
+    let views: PortalViews
+    let cookies: PortalCookies
+    /// As a browser writes it into Origin.
+    let origin: String
+
+    /// Sign-in forms of one client network: for a household that mistypes, and no more than that for who pesters.
+    let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
+    /// Whose word on where a form comes from is taken.
+    let proxies: TrustedProxies
+    let monotonic: @Sendable () -> Double
+
+    /// Octets of a form: an address and a token.
+    static let formLimit = 8192
+
+    /// Nil where users have no way to the HTTP service. Throws where a template does not parse, which no test would let through.
+    package init?(
+        store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
+        now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
+        proxies: TrustedProxies = TrustedProxies(), logger: Logger
+    ) throws {
+        self.monotonic = monotonic
+        self.proxies = proxies
+        guard let url = mailer.settings.publicURL else { return nil }
+        self.store = store
+        self.mailer = mailer
+        self.queue = queue
+        self.tokens = tokens
+        self.pool = pool
+        self.now = now
+        self.logger = logger
+        views = try PortalViews(service: mailer.settings.service)
+        origin = url
+        cookies = PortalCookies(isSecure: url.hasPrefix("https://"))
+    }
+
+    package func addRoutes(to routes: Routes) {
+        asset(routes, "/me/style.css", "text/css; charset=utf-8", PortalStyle.css)
+        asset(routes, "/me/mark.svg", "image/svg+xml", PortalStyle.icon)
+
+        // Anyone who comes.
+        open(routes, .get, "/me/sign-in") { try await askForAddress($0) }
+        open(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
+        open(routes, .get, "/me/sent") { try $0.html("sent", title: "Check your inbox") }
+        open(routes, .get, "/me/sign-in/{token}") { try await showSignInLink($0) }
+        open(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
+        open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
+        open(routes, .post, "/me/confirm/{token}") { try await confirm($0) }
+        open(routes, .get, "/me/goodbye") { try $0.html("goodbye", title: "Everything is deleted") }
+
+        // Anyone who is signed in.
+        signedIn(routes, .get, "/me") { try await overview($0, $1) }
+        signedIn(routes, .post, "/me/sign-out") { try await signOut($0, $1) }
+        signedIn(routes, .get, "/me/addresses/{account}") { try await showAccount($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/forwarding") { try await switchForwarding($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/write") { try await writeFirst($0, $1) }
+        signedIn(routes, .get, "/me/addresses/{account}/apps/{group}") { try await askToStop($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/apps/{group}") { try await stop($0, $1) }
+        signedIn(routes, .get, "/me/inboxes") { try await showInboxes($0, $1) }
+        signedIn(routes, .post, "/me/inboxes") { try await addInbox($0, $1) }
+        signedIn(routes, .post, "/me/inboxes/{inbox}/code") { try await enterCode($0, $1) }
+        signedIn(routes, .post, "/me/inboxes/{inbox}/send") { try await sendAgain($0, $1) }
+        signedIn(routes, .post, "/me/inboxes/{inbox}/use") { try await makeDefault($0, $1) }
+        signedIn(routes, .post, "/me/inboxes/{inbox}/remove") { try await removeInbox($0, $1) }
+        signedIn(routes, .get, "/me/data") { request, _ in try request.html("data", title: "Your data", current: .data) }
+        signedIn(routes, .get, "/me/data.json") { try await download($0, $1) }
+        signedIn(routes, .get, "/me/delete") { request, _ in
+            try request.html("delete", title: "Delete everything", current: .data)
+        }
+        signedIn(routes, .post, "/me/delete") { try await sendDeletionLink($0, $1) }
+        signedIn(routes, .get, "/me/delete/{token}") { try await showDeletion($0, $1) }
+        signedIn(routes, .post, "/me/delete/{token}") { try await delete($0, $1) }
+    }
+
+    /// For whoever went to an address by hand or followed an old link: paths of programs keep their problems.
+    package func page(for problem: Problem, _ request: Request, _ context: APIContext) -> Response? {
+        let path = request.uri.path
+        let isPage = path == "/me" || path.hasPrefix("/me/")
+        let isProgram = ["/v1", "/auth", "/.well-known"].contains { path == $0 || path.hasPrefix($0 + "/") }
+        guard isPage || (!isProgram && request.headers[.accept]?.contains("text/html") == true) else { return nil }
+        var response = try? PortalRequest(page: self, request: request, context: context)
+            .failure(problem.status == .notFound ? PortalRefusal.notFound : PortalRefusal.notLikeThat)
+        for field in problem.headers { response?.headers[field.name] = field.value }
+        return response
+    }
+
+    private func asset(_ routes: Routes, _ path: RouterPath, _ type: String, _ text: String) {
+        routes.open.get(path) { _, _ in
+            // Linked with its version, so that it is never requested again.
+            var headers: HTTPFields = [.cacheControl: "public, max-age=31536000, immutable"]
+            headers.append(PortalHeaders.policy)
+            return Response(type: type, headers: headers, body: ByteBuffer(string: text))
+        }
+    }
+
+    /// A route for anyone who comes. Errors become pages.
+    private func open(
+        _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
+        _ handler: @escaping @Sendable (PortalRequest) async throws -> Response
+    ) {
+        routes.open(bodyLimit: Self.formLimit).on(path, method: method) { request, context -> Response in
+            var me = PortalRequest(page: self, request: request, context: context)
+            do {
+                try me.checkOrigin()
+                if method == .post { try await me.readForm() }
+                return try await handler(me)
+            } catch {
+                return try me.failure(error)
+            }
+        }
+    }
+
+    /// A route for anyone who is signed in; others are led to the door. What changes something needs the token of its form.
+    private func signedIn(
+        _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
+        _ handler: @escaping @Sendable (PortalRequest, PageSession) async throws -> Response
+    ) {
+        open(routes, method, path) { request in
+            guard let token = request.sessionToken,
+                let session = try await pool.run({ try store.page.session(token, now: now()) })
+            else {
+                return request.redirect("/me/sign-in")
+            }
+            var request = request
+            request.csrf = PortalCSRF.token(for: token)
+            if method == .post { try request.checkForm() }
+            return try await handler(request, session)
+        }
+    }
+
+    /// Hands mail over off the path of the request; false where too much waits.
+    /// - Parameter warning: what is logged where it could not be sent.
+    func sendLater(_ warning: Logger.Message, _ send: @escaping @Sendable () throws -> Void) -> Bool {
+        queue.add { [logger] in
+            do { try send() } catch { logger.warning(warning, metadata: ["detail": "\(error)"]) }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// One request to the page: its form, its cookies, where it comes from; and how it is answered.
+
+import Foundation
+import HTTP
+import HTTPTypes
+import Hummingbird
+import MailCrypto
+import PosternStore
+import Support
+
+/// The token of a form: anyone who does not have the cookie cannot make it.
+enum PortalCSRF {
+    static func token(for cookie: String) -> String {
+        let code = HMACSHA256.authenticationCode(for: Array("postern form 1".utf8), key: Array(cookie.utf8))
+        return String(decoding: Base32.encode(code.prefix(20)), as: UTF8.self)
+    }
+
+    static func matches(_ given: String?, _ cookie: String) -> Bool {
+        constantTimeEqual(Array((given ?? "").utf8), Array(token(for: cookie).utf8))
+    }
+}
+
+/// What stops a request short, with its own page.
+struct PortalRefusal: Error {
+    let status: HTTPResponse.Status
+    let title: String
+    let text: String
+    /// Seconds, for Retry-After; nil where waiting does not help.
+    var retryAfter: Int?
+
+    static func tooOften(_ seconds: Int) -> PortalRefusal {
+        PortalRefusal(
+            status: .tooManyRequests, title: "Too many links were requested",
+            text:
+                "Too many sign-in links were requested from your network. Wait a few minutes, and check your inbox in the meantime.",
+            retryAfter: seconds)
+    }
+
+    static let foreign = PortalRefusal(
+        status: .forbidden, title: "That did not come from this page",
+        text: "The form was not sent from this page, or it is too old. Reload the page and try again.")
+    static let notFound = PortalRefusal(
+        status: .notFound, title: "Page not found", text: "The address is wrong, or the page no longer exists.")
+    static let notLikeThat = PortalRefusal(
+        status: .methodNotAllowed, title: "This page cannot be opened directly",
+        text: "It is a step of a form. Go to the page with the form, and use the button there.")
+    static let busy = PortalRefusal(
+        status: .serviceUnavailable, title: "Too much at once", text: "The service is overloaded. Try again in a minute.")
+}
+
+struct PortalRequest: Sendable {
+    let page: PortalPage
+    let request: Request
+    let context: APIContext
+    private(set) var form = FormBody()
+    /// The token that forms of this page carry; nil while no one is signed in.
+    var csrf: String?
+
+    init(page: PortalPage, request: Request, context: APIContext) {
+        self.page = page
+        self.request = request
+        self.context = context
+    }
+
+    // MARK: What came
+
+    var sessionToken: String? { page.cookies.value(PortalCookies.session, in: request.headers) }
+    /// The cookie that ties a link to the browser that asked for it.
+    var browser: String? { page.cookies.value(PortalCookies.browser, in: request.headers) }
+
+    /// Where the request comes from.
+    var clientNetworks: [ClientNetwork] { page.proxies.networks(of: request, context) }
+
+    /// A number in the path. Throws `PortalRefusal` (404).
+    func number(_ name: String) throws -> Int64 {
+        guard let text = context.parameters.get(name), let number = Int64(text), number > 0 else { throw PortalRefusal.notFound }
+        return number
+    }
+
+    /// A token in the path, as we make them. Throws `PortalRefusal` (404).
+    func token() throws -> String {
+        guard let text = context.parameters.get("token"), text.utf8.count == 32, Base32.isEncoded(text.utf8) else {
+            throw PortalRefusal.notFound
+        }
+        return text
+    }
+
+    /// What was done just now: a word of ours, in a cookie that the page takes away again. A link cannot say so, and a reload
+    /// does not.
+    var told: String? { page.cookies.word(PortalCookies.told, in: request.headers) }
+
+    /// Browsers say where a request comes from; what says that it comes from elsewhere does not get in.
+    func checkOrigin() throws {
+        guard request.method != .get, request.method != .head else { return }
+        // Under our own no-referrer browsers write `null`; then Sec-Fetch-Site tells, and the token of the form in any case.
+        if let origin = request.headers[.origin], origin != "null", origin.lowercased() != page.origin {
+            throw PortalRefusal.foreign
+        }
+        if let name = HTTPField.Name("Sec-Fetch-Site"), let site = request.headers[name], site != "same-origin", site != "none" {
+            throw PortalRefusal.foreign
+        }
+    }
+
+    /// Reads the form: none of ours has more than three fields.
+    mutating func readForm() async throws { form = try await request.form(context, maximum: 10) }
+
+    /// Throws `PortalRefusal` unless the form was made for this session.
+    func checkForm() throws {
+        guard let sessionToken, PortalCSRF.matches(form["csrf"], sessionToken) else { throw PortalRefusal.foreign }
+    }
+
+    // MARK: Answers
+
+    /// A page.
+    /// - Parameters:
+    ///   - alert: what went wrong, read out at once.
+    ///   - notice: what was done.
+    func html(
+        _ view: String, _ values: [String: Any] = [:], title: String, status: HTTPResponse.Status = .ok,
+        current: PortalViews.Place? = nil,
+        alert: String? = nil, notice: String? = nil, cookies: [String] = []
+    ) throws -> Response {
+        var values = values
+        if let csrf { values["csrf"] = csrf }
+        let text = try page.views.render(
+            view, values, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf, alert: alert,
+            notice: notice)
+        var headers: HTTPFields = [.cacheControl: "no-store"]
+        headers.append(PortalHeaders.policy)
+        headers.append(PortalHeaders.referrer)
+        headers.append(PortalHeaders.frames)
+        headers.append(PortalHeaders.opener)
+        for cookie in cookies + (told == nil ? [] : [page.cookies.remove(PortalCookies.told)]) {
+            headers.append(HTTPField(name: .setCookie, value: cookie))
+        }
+        return Response(status: status, type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: text))
+    }
+
+    /// On to another page, by GET.
+    /// - Parameter told: what was done, for that page to say.
+    func redirect(_ path: String, told: String? = nil, cookies: [String] = []) -> Response {
+        var headers: HTTPFields = [.location: path, .cacheControl: "no-store"]
+        headers.append(PortalHeaders.referrer)
+        headers.append(PortalHeaders.policy)
+        for cookie in cookies + (told.map { [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)] } ?? []) {
+            headers.append(HTTPField(name: .setCookie, value: cookie))
+        }
+        return Response(status: .seeOther, headers: headers)
+    }
+
+    /// What any error becomes. Says nothing internal.
+    func failure(_ error: any Error) throws -> Response {
+        switch error {
+        case let refusal as PortalRefusal:
+            var response = try html(
+                "refusal", ["title": refusal.title, "text": refusal.text], title: refusal.title, status: refusal.status)
+            if let seconds = refusal.retryAfter { response.headers[.retryAfter] = "\(seconds)" }
+            return response
+        case let refusal as StoreRefusal:
+            return try html(
+                "refusal", ["title": "That cannot be done", "text": Self.sentence(refusal.publicMessage)],
+                title: "That cannot be done", status: Problem(refusal).status)
+        default:
+            let problem = Problem(error)
+            if problem.status.code >= 500 { context.logger.requestFailed(error) }
+            return try html(
+                "refusal", ["title": problem.title, "text": problem.detail.map(Self.sentence) ?? "Try again later."],
+                title: problem.title,
+                status: problem.status)
+        }
+    }
+
+    /// As a sentence: `the code is wrong` → `The code is wrong.`
+    static func sentence(_ text: String) -> String {
+        text.prefix(1).uppercased() + text.dropFirst() + (text.hasSuffix(".") ? "" : ".")
+    }
+}
+
+/// Fields that go with every page.
+enum PortalHeaders {
+    /// Nothing but our own style and mark; no script at all; no frame around it.
+    static let policy = field(
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+    static let referrer = field("Referrer-Policy", "no-referrer")
+    static let frames = field("X-Frame-Options", "DENY")
+    static let opener = field("Cross-Origin-Opener-Policy", "same-origin")
+
+    private static func field(_ name: String, _ value: String) -> HTTPField {
+        HTTPField(name: HTTPField.Name(name) ?? .contentSecurityPolicy, value: value)
+    }
+}

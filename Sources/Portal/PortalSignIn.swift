@@ -1,0 +1,125 @@
+// Signing in by a link that is mailed, signing out, and confirming an inbox by the link of its message.
+
+import HTTP
+import Hummingbird
+import InternetMessage
+import Logging
+import PosternStore
+
+extension PortalPage {
+    private static let noLink: Logger.Message = "no sign-in link was sent"
+
+    /// The door: a form that asks for the inbox. The browser gets its cookie here, before anything is known of its user.
+    func askForAddress(
+        _ request: PortalRequest, alert: String? = nil, problem: String? = nil, status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
+        let browser = try request.browser ?? newToken()
+        var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser)]
+        if let problem {
+            values["problem"] = problem
+            values["typed"] = request.form["email"] ?? ""
+        }
+        return try request.html(
+            "sign-in", values, title: "Sign in", status: status, alert: alert,
+            notice: request.told == "out" ? "You are signed out." : nil,
+            cookies: [cookies.set(PortalCookies.browser, browser, age: 86_400)])
+    }
+
+    /// The same answer whoever is asked for, and as fast: whether there is such a user is looked up afterwards.
+    func sendSignInLink(_ request: PortalRequest) async throws -> Response {
+        guard let browser = request.browser else {
+            return try await askForAddress(
+                request, alert: "Your browser does not store cookies, or this page was open for too long. Try again.",
+                status: .badRequest)
+        }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
+        guard let address = try? AddrSpec.typed((request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)) else {
+            return try await askForAddress(
+                request, problem: "That is not a valid email address. Enter only the address, as in name@example.com.",
+                status: .unprocessableContent)
+        }
+        // Before anything is looked up, and anyone who is asked for: it reveals nothing about who has an account.
+        if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        let inbox = InboxAddress(address)
+        // Looked up beside the mail that is being handed over, which may take its time, and not behind it.
+        let isQueued = queue.lookUp {
+            do {
+                let link = try store.page.signInLink(for: inbox, browser: browser, limits: mailer.settings.limits, now: now())
+                guard let link else { return }
+                if !sendLater(Self.noLink, { try mailer.send(link, .signIn, now: now()) }) {
+                    logger.warning(Self.noLink, metadata: ["detail": "too much mail waits to be submitted"])
+                }
+            } catch {
+                // A refusal is a limit; both are for the operator alone.
+                logger.warning(Self.noLink, metadata: ["detail": "\(error)"])
+            }
+        }
+        guard isQueued else { throw PortalRefusal.busy }
+        return request.redirect("/me/sent")
+    }
+
+    /// The link, opened. Programs that look at mail open links too: only the button signs in.
+    func showSignInLink(_ request: PortalRequest) async throws -> Response {
+        let (token, browser) = (try request.token(), request.browser)
+        let state = try await pool.run { try store.page.state(of: token, .signIn, browser: browser, now: now()) }
+        return try signInLink(request, state, token)
+    }
+
+    private func signInLink(_ request: PortalRequest, _ state: PortalRepository.LinkState, _ token: String) throws -> Response {
+        guard state == .good, let browser = request.browser else {
+            return try deadLink(request, state)
+        }
+        return try request.html("sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser)], title: "Sign in")
+    }
+
+    /// The page for a link that does nothing here.
+    func deadLink(_ request: PortalRequest, _ state: PortalRepository.LinkState) throws -> Response {
+        try request.html(
+            "link", ["other_browser": state == .otherBrowser], title: "This link does not work here",
+            status: state == .otherBrowser ? .forbidden : .gone)
+    }
+
+    func useSignInLink(_ request: PortalRequest) async throws -> Response {
+        let token = try request.token()
+        guard let browser = request.browser else { return try signInLink(request, .otherBrowser, token) }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
+        let old = request.sessionToken
+        let session = try await pool.run { try store.page.signIn(link: token, browser: browser, replacing: old, now: now()) }
+        guard let session else { return try signInLink(request, .gone, token) }
+        // A cookie that was there before, whoever put it there, is worth nothing from here on.
+        return request.redirect(
+            "/me",
+            cookies: [
+                cookies.set(PortalCookies.session, session, age: PageLifetime.session),
+                cookies.set(PortalCookies.browser, try newToken(), age: 86_400),
+            ])
+    }
+
+    func signOut(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let everywhere = request.form["everywhere"] == "yes"
+        try await pool.run { try store.page.signOut(session, everywhere: everywhere) }
+        return request.redirect(
+            "/me/sign-in", told: "out", cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
+    }
+
+    // MARK: The link of a verification
+
+    func showConfirmation(_ request: PortalRequest) async throws -> Response {
+        let token = try request.token()
+        let found = try await pool.run { try store.verifications.inbox(link: token, now: now()) }
+        guard let found else {
+            return try request.html("link", ["is_confirmation": true], title: "This link has expired", status: .gone)
+        }
+        guard found.isNew else { return try request.html("confirmed", title: "Your inbox is confirmed") }
+        return try request.html("confirm", ["token": token], title: "Confirm your inbox")
+    }
+
+    /// The link alone does it: it may be opened anywhere, by anyone who reads that inbox.
+    func confirm(_ request: PortalRequest) async throws -> Response {
+        let token = try request.token()
+        _ = try await pool.run { try store.verifications.confirm(link: token, now: now()) }
+        return try request.html("confirmed", title: "Your inbox is confirmed")
+    }
+
+    func newToken() throws -> String { try PortalRepository.newBrowserToken() }
+}

@@ -1,0 +1,102 @@
+// Rows as they come out of a database engine, read by the names of their columns.
+
+/// What a column can be read as.
+package protocol SQLReadable {
+    /// The value, or nil where it is of another type.
+    static func read(_ value: SQLValue) -> Self?
+}
+
+/// The names of a result's columns: made once for each prepared statement, and shared by its rows.
+package final class SQLColumns: Sendable {
+    /// In the order of the result.
+    package let names: [String]
+    /// Where each is; nil where several have the name.
+    private let places: [String: Int?]
+
+    /// As the statement names them.
+    package init(_ names: [String]) {
+        self.names = names
+        places = Dictionary(names.enumerated().map { ($1, $0) }, uniquingKeysWith: { _, _ in nil })
+    }
+
+    fileprivate func place(_ name: String) throws -> Int {
+        guard let place = places[name] else {
+            throw PermanentStoreError(.unexpectedData, "a result has no column \(name)")
+        }
+        guard let place else {
+            throw PermanentStoreError(.unexpectedData, "a result has several columns \(name)")
+        }
+        return place
+    }
+}
+
+/// One result row.
+package struct SQLRow: Sendable {
+    private let columns: SQLColumns
+    /// All columns in the order of the result, for whoever passes rows on as they are.
+    package let values: [SQLValue]
+
+    /// As many values as columns.
+    package init(_ columns: SQLColumns, _ values: [SQLValue]) {
+        (self.columns, self.values) = (columns, values)
+    }
+
+    /// A column by the name that the statement gives it. Throws `PermanentStoreError` where there is none, or where it is of another
+    /// type; an optional is nil for NULL. Errors say which column, never its value: it may be private.
+    package subscript<Value: SQLReadable>(_ name: String) -> Value {
+        get throws {
+            guard let value = Value.read(values[try columns.place(name)]) else {
+                throw PermanentStoreError(.unexpectedData, "column \(name) of a result is not of type \(Value.self)")
+            }
+            return value
+        }
+    }
+
+    /// The only column. Throws `PermanentStoreError` where there are several, or where it is of another type.
+    package func only<Value: SQLReadable>(_ type: Value.Type = Value.self) throws -> Value {
+        guard values.count == 1, let name = columns.names.first else {
+            throw PermanentStoreError(.unexpectedData, "a result has \(values.count) columns in place of one")
+        }
+        return try self[name]
+    }
+}
+
+/// What runs queries: a connection in a transaction, or a database, for which each is a snapshot by itself.
+package protocol SQLQuerying {
+    /// Runs a query, or a change with RETURNING, and gives all its rows.
+    /// - Parameter text: each `?` is one argument, in order.
+    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
+    func rows(_ text: String, _ arguments: [SQLValue]) throws -> [SQLRow]
+}
+
+extension SQLQuerying {
+    /// All rows.
+    package func rows(_ sql: SQL) throws -> [SQLRow] { try rows(sql.text, sql.arguments) }
+
+    /// The first row, or nil. The query itself should ensure that there is only one.
+    package func row(_ sql: SQL) throws -> SQLRow? { try rows(sql).first }
+
+    /// The only column of the first row; nil where there is no row, or NULL in it.
+    package func value<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws -> Value? {
+        try row(sql)?.only(Value?.self)
+    }
+
+    /// The only column of each row.
+    package func values<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws -> [Value] {
+        try rows(sql).map { try $0.only() }
+    }
+}
+
+extension DatabaseConnection {
+    /// Runs a change and gives the number of rows it touched.
+    @discardableResult
+    package func run(_ sql: SQL) throws -> Int { try run(sql.text, sql.arguments) }
+
+    /// Runs an insertion that returns one column, such as the identifier of the row.
+    package func inserted(_ sql: SQL) throws -> Int64 {
+        guard let number: Int64 = try value(sql) else {
+            throw PermanentStoreError(.unexpectedData, "an insertion returned nothing")
+        }
+        return number
+    }
+}

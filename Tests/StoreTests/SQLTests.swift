@@ -1,0 +1,129 @@
+// Statements by interpolation, and rows by the names of their columns.
+
+import PosternSQLite
+import PosternStore
+import Testing
+
+@Suite struct SQLTests {
+    private enum Colour: String, SQLCodable { case red, green }
+
+    @Test func eachValueIsAnArgumentInItsPlace() {
+        let name: String? = nil
+        let sql: SQL = "SELECT id FROM teams WHERE handle = \("juice") AND created_at > \(Int64(7)) AND name = \(name)"
+        #expect(sql.text == "SELECT id FROM teams WHERE handle = ? AND created_at > ? AND name = ?")
+        #expect(sql.arguments == [.text("juice"), .integer(7), .null])
+    }
+
+    @Test func valuesAreBoundByTheirTypes() {
+        let sql: SQL = "\(1) \(true) \(false) \([UInt8](repeating: 9, count: 2)) \(Colour.red) \(Int64?.some(4)) \(Colour?.none)"
+        #expect(sql.text == "? ? ? ? ? ? ?")
+        #expect(
+            sql.arguments == [.integer(1), .integer(1), .integer(0), .blob([9, 9]), .text("red"), .integer(4), .null])
+    }
+
+    @Test func aPartComesWithItsArguments() {
+        let condition: SQL = "team_id = \(3)"
+        let sql: SQL = "SELECT id FROM \(raw: "apps") WHERE client_id = \("a") AND \(condition) LIMIT \(2)"
+        #expect(sql.text == "SELECT id FROM apps WHERE client_id = ? AND team_id = ? LIMIT ?")
+        #expect(sql.arguments == [.text("a"), .integer(3), .integer(2)])
+        #expect(SQL.all([]).text == "1 = 1")
+        let all = SQL.all(["a = \(1)", "b = \(2)", "c IS NULL"])
+        #expect(all.text == "a = ? AND b = ? AND c IS NULL")
+        #expect(all.arguments == [.integer(1), .integer(2)])
+    }
+
+    @Test func listsAreInParenthesesUnlessEachIsWanted() {
+        let one: SQL = "IN \(list: [5])"
+        let three: SQL = "VALUES \(list: [1, "a", Int64?.none])"
+        let empty: SQL = "IN \(list: [Int64]())"
+        let bare: SQL = "SELECT \(each: [1, true])"
+        #expect([one, three, empty, bare].map(\.text) == ["IN (?)", "VALUES (?, ?, ?)", "IN ()", "SELECT ?, ?"])
+        #expect(three.arguments == [.integer(1), .text("a"), .null])
+        #expect(bare.arguments == [.integer(1), .integer(1)])
+    }
+
+    /// Otherwise each use would be prepared again.
+    @Test func thePlaceInTheCodeDecidesOnTheText() {
+        func sql(_ name: String, _ limit: Int) -> SQL { "SELECT id FROM teams WHERE handle = \(name) LIMIT \(limit)" }
+        #expect(sql("a", 1).text == sql("it's \"b\" ?1", 100_000).text)
+    }
+
+    @Test(arguments: Engine.all) func dataIsNeverPartOfTheText(_ engine: Engine) throws {
+        let store = try TestStore(engine)
+        let value = "x'); DROP TABLE teams; -- ? ?1 $1"
+        #expect(try store.database.value("SELECT CAST(\(value) AS TEXT) AS x") == value)
+    }
+}
+
+@Suite struct RowTests {
+    private enum Colour: String, SQLCodable { case red, green }
+
+    private static func row(_ engine: Engine, _ sql: SQL) throws -> SQLRow {
+        let store = try TestStore(engine)
+        return try #require(try store.database.row(sql))
+    }
+
+    @Test(arguments: Engine.all) func columnsAreReadByNameAndType(_ engine: Engine) throws {
+        let row = try Self.row(
+            engine,
+            """
+            SELECT t.n, t.flag, t.word, t.octets, t.absent FROM (SELECT \(Int64(7)) AS n, \(true) AS flag,
+                CAST(\("red") AS TEXT) AS word, \([UInt8]([1, 0, 255])) AS octets, CAST(NULL AS BIGINT) AS absent) t
+            """)
+        #expect(try row["n"] == Int64(7))
+        #expect(try row["n"] == 7)
+        #expect(try row["flag"] == true)
+        #expect(try row["word"] == "red")
+        #expect(try row["word"] == Colour.red)
+        #expect(try row["word"] == Colour?.some(.red))
+        #expect(try row["octets"] == [UInt8]([1, 0, 255]))
+        #expect(try row["absent"] == Int64?.none)
+        #expect(try row["n"] == Int64?.some(7))
+    }
+
+    @Test(arguments: Engine.all) func aWrongNameOrTypeIsAnErrorThatNamesTheColumnAlone(_ engine: Engine) throws {
+        let row = try Self.row(engine, "SELECT CAST(\("secret") AS TEXT) AS word, CAST(NULL AS BIGINT) AS absent")
+        func failure<Value: SQLReadable>(_ name: String, _ type: Value.Type) -> String? {
+            do {
+                let _: Value = try row[name]
+                return nil
+            } catch { return (error as? PermanentStoreError).map { "\($0)" } }
+        }
+        #expect(failure("words", String.self) == "a result has no column words (unexpected data)")
+        for message in [failure("word", Int64.self), failure("word", [UInt8].self), failure("word", Colour.self)] {
+            #expect(message?.contains("column word of a result is not of type") == true)
+            #expect(message?.contains("secret") == false)
+        }
+        #expect(failure("absent", Int64.self) != nil)
+        #expect(failure("absent", Int64?.self) == nil)
+    }
+
+    @Test(arguments: Engine.all) func aNameThatTwoColumnsHaveIsAnError(_ engine: Engine) throws {
+        let row = try Self.row(engine, "SELECT 1 AS id, 2 AS id, 3 AS other")
+        #expect(try row["other"] == 3)
+        #expect(throws: PermanentStoreError(.unexpectedData, "a result has several columns id")) { let _: Int = try row["id"] }
+    }
+
+    @Test(arguments: Engine.all) func theOnlyColumnNeedsNoName(_ engine: Engine) throws {
+        let store = try TestStore(engine)
+        let database = store.database
+        #expect(try database.value("SELECT COUNT(*) FROM apps") == 0)
+        #expect(try database.value("SELECT MAX(id) FROM apps", Int64.self) == nil)
+        #expect(try database.value("SELECT id FROM apps", Int64.self) == nil)
+        #expect(try database.values("SELECT 1 AS n UNION ALL SELECT 2 ORDER BY n") == [1, 2])
+        #expect(throws: PermanentStoreError.self) { try database.value("SELECT 1 AS a, 2 AS b", Int.self) }
+    }
+
+    @Test(arguments: Engine.all) func whatAnInsertionReturnsIsANumber(_ engine: Engine) throws {
+        let store = try TestStore(engine)
+        try store.database.write(.durable) { connection in
+            let sql: SQL = """
+                INSERT INTO teams (handle, name, created_at) VALUES \(list: ["a", "", 1]) ON CONFLICT (handle) DO NOTHING
+                RETURNING id
+                """
+            let number = try connection.inserted(sql)
+            #expect(number > 0)
+            #expect(throws: PermanentStoreError.self) { _ = try connection.inserted(sql) }
+        }
+    }
+}

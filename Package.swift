@@ -153,7 +153,7 @@ let package = Package(
         .target(
             name: "PosternConfiguration",
             dependencies: [
-                "Identity", "InternetMessage", "MailCrypto", "API", "HTTP", "PosternPostgres", "PosternSQLite", "PosternStore",
+                "HTTP", "Identity", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "PosternStore",
                 "RiskPolicy", "Support",
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
@@ -204,7 +204,7 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "Administration", "Concurrency", "Doctor", "Events", "Identity", "Mail", "Monitoring", "API", "HTTP", "Portal",
+                "API", "Administration", "Concurrency", "Doctor", "Events", "HTTP", "Identity", "Mail", "Monitoring", "Portal",
                 "PosternConfiguration",
                 "PosternMetrics", "PosternStore", "Relay", "RiskDecisions",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -215,7 +215,7 @@ let package = Package(
         .target(
             name: "Sandbox",
             dependencies: [
-                "Identity", "MailCrypto", "API", "HTTP", "Portal", "PosternSQLite", "PosternStore", "RiskDecisions", "Service", "Support",
+                "API", "HTTP", "Identity", "MailCrypto", "PosternSQLite", "PosternStore", "RiskDecisions", "Service", "Support",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
@@ -224,8 +224,9 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "Administration", "DNSClient", "Doctor", "Identity", "Import", "InternetMessage", "JSON", "Mail", "MailAuth",
-                "Milter", "Monitoring", "API", "CEL", "HTTP", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
+                "Administration", "DNSClient", "Doctor", "HTTP", "Identity", "Import", "InternetMessage", "JSON", "Mail",
+                "MailAuth",
+                "Milter", "Monitoring", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
                 "RiskDecisions",
                 "RiskPolicy", "Sandbox", "Service", "Support",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -327,7 +328,8 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PosternStore", "PostfixHarness", "RelayCore", "SMTP",
+                "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PosternStore", "PostfixHarness", "RelayCore",
+                "SMTP",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -358,8 +360,8 @@ let package = Package(
         .testTarget(
             name: "APITests",
             dependencies: [
-                "DNSClient", "DNSTesting", "Doctor", "Identity", "InternetMessage", "JSON", "MailAuth", "MailCrypto",
-                "TestSupport", "PolicyRules", "API", "HTTP", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
+                "API", "DNSClient", "DNSTesting", "Doctor", "HTTP", "Identity", "InternetMessage", "JSON", "MailAuth",
+                "MailCrypto", "MailTesting", "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
                 "PosternStore", "PostfixHarness", "RiskDecisions", "RiskPolicy", "Service", "postern",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -387,9 +389,8 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "Doctor", "Import", "InternetMessage", "MailAuth", "Monitoring", "HTTP", "PosternConfiguration",
-                "PosternMetrics", "PosternStore", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service",
-                "postern",
+                "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "Monitoring", "PosternConfiguration", "PosternMetrics",
+                "PosternStore", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service", "postern",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),

@@ -5,6 +5,7 @@ import PosternStore
 
 /// A service's latest report.
 package struct ServiceReport {
+    /// As the service wrote it.
     package let entry: ServiceStatusRepository.Entry
     /// Nil for one of another version that cannot be read.
     package let snapshot: ServiceSnapshot?

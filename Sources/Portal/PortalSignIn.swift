@@ -4,7 +4,6 @@ import HTTP
 import Hummingbird
 import InternetMessage
 import Logging
-import Mail
 import PosternStore
 
 extension PortalPage {

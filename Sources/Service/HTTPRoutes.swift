@@ -4,10 +4,7 @@ import API
 import HTTP
 import Identity
 import Logging
-import API
-import HTTP
 import Mail
-import MailCrypto
 import Monitoring
 import Portal
 import PosternConfiguration

@@ -1,6 +1,5 @@
 // What must be done now and then: counters written, what has expired deleted.
 
-import API
 import Concurrency
 import HTTP
 import Logging

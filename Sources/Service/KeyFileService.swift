@@ -1,6 +1,5 @@
 // A key file that changes while the service runs, and what older keys made.
 
-import API
 import Administration
 import Concurrency
 import HTTP

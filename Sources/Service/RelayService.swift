@@ -1,12 +1,8 @@
 // The service: the milter, the HTTP API, housekeeping and reloads under one group, started and ended together.
 
 import Foundation
-import API
 import HTTP
-import InternetMessage
 import Logging
-import MailAuth
-import Milter
 import Monitoring
 import PosternConfiguration
 import PosternStore

@@ -1,10 +1,8 @@
 // What the DNS of a team's sources lacks, for the API: bounded in time and asked again every five minutes at most.
 
 import API
-import DNSClient
 import Doctor
 import HTTP
-import MailAuth
 import Relay
 import Synchronization
 

@@ -4,8 +4,6 @@ import Concurrency
 import Foundation
 import HTTP
 import Logging
-import API
-import HTTP
 import Monitoring
 import PosternStore
 import ServiceLifecycle

@@ -6,8 +6,6 @@ import HTTP
 import HTTPTypes
 import InternetMessage
 import PolicyRules
-import API
-import HTTP
 import PosternStore
 import RiskDecisions
 import RiskPolicy

@@ -14,7 +14,7 @@ import RelayCore
 import SMTP
 import Synchronization
 import Testing
-@testable import API
+
 @testable import HTTP
 @testable import Portal
 

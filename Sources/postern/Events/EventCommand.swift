@@ -2,8 +2,6 @@
 
 import HTTP
 import ArgumentParser
-import API
-import HTTP
 import PosternStore
 
 struct EventCommand: ParsableCommand {

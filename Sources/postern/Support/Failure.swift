@@ -3,7 +3,6 @@
 import ArgumentParser
 import DNSClient
 import Foundation
-import API
 import HTTP
 import Mail
 import Milter

@@ -3,8 +3,6 @@
 import Doctor
 import Foundation
 import Glibc
-import API
-import HTTP
 import PostfixHarness
 import Service
 import Testing

@@ -2,8 +2,6 @@
 
 import Foundation
 import InternetMessage
-import API
-import HTTP
 import PosternConfiguration
 import PosternStore
 import RiskDecisions

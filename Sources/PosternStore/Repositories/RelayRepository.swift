@@ -26,7 +26,9 @@ package struct RelayRepository: Sendable {
             let rows = try connection.rows(
                 """
                 \(Self.relayAddress(now)) WHERE r.is_current = 1 AND r.account_id IN (
-                    SELECT m.new_account FROM \(Self.moves) WHERE m.old_account = \(record.accountNumber) AND m.ends_at > \(now))
+                    SELECT m.new_account FROM account_transfers m JOIN app_transfers x ON x.id = m.transfer_id
+                    JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
+                    WHERE m.old_account = \(record.accountNumber) AND m.ends_at > \(now))
                 """)
             // Of each account in turn: the sources of a team stand together.
             var numbers: [Int64] = []
@@ -72,12 +74,6 @@ package struct RelayRepository: Sendable {
         return try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))") != nil
     }
 
-    /// Where accounts moved with apps that are still there.
-    private static let moves: SQL = """
-        account_transfers m JOIN app_transfers x ON x.id = m.transfer_id
-            JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
-        """
-
     /// With ten million addresses every index and every row is on its own page, so as few as possible are looked at: the
     /// account's current address only where this is an earlier one (no row has a NULL account).
     private static func relayAddress(_ now: Int64?) -> SQL {
@@ -87,7 +83,7 @@ package struct RelayRepository: Sendable {
             CASE WHEN r.is_current = 1 THEN r.domain ELSE c.domain END AS domain,
             a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
             s.kind, s.value, s.envelope_domain, s.created_at,
-            CASE WHEN EXISTS (SELECT 1 FROM \(moves) WHERE m.old_account = a.id AND m.ends_at > \(now)) THEN 1 ELSE 0 END
+            CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > \(now)) THEN 1 ELSE 0 END
                 AS has_successors,
             (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(now.map(Day.number)) AND n.kind = 1)
                 AS forwarded,

@@ -3,37 +3,6 @@
 import MailCrypto
 import Support
 
-/// How an attempt ended that did not deliver.
-package struct DeliveryFailure: Sendable, Hashable {
-    /// What was wrong, in words of ours: nothing that the endpoint wrote.
-    package let reason: String
-    /// Whether it says something about the endpoint, and not only about this event.
-    package let isEndpoints: Bool
-    /// Failures of the endpoint in a row, this one included. Events that fail side by side are one failure.
-    package let endpointFailures: Int
-    /// When the event may be tried again, seconds since 1970.
-    package let retryEventAt: Int64
-    /// When the endpoint may be tried again, where it is the endpoint's.
-    package let retryEndpointAt: Int64
-
-    package init(reason: String, isEndpoints: Bool, endpointFailures: Int, retryEventAt: Int64, retryEndpointAt: Int64) {
-        self.reason = reason
-        self.isEndpoints = isEndpoints
-        self.endpointFailures = endpointFailures
-        self.retryEventAt = retryEventAt
-        self.retryEndpointAt = retryEndpointAt
-    }
-}
-
-/// How one attempt ended.
-package struct DeliveryResult: Sendable {
-    package let event: OutboxEvent
-    /// Nil where the endpoint took it.
-    package let failure: DeliveryFailure?
-
-    package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) { (self.event, self.failure) = (event, failure) }
-}
-
 /// Finds what is due and writes down how it went.
 package struct OutboxRepository: Sendable {
     /// After a success, whatever failed before is tried again at once, unless it was tried within this many seconds: an event
@@ -189,16 +158,18 @@ package struct OutboxRepository: Sendable {
     }
 
     private func markDelivered(_ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64) throws {
-        let numbers = events.map(\.number)
+        var numbers = events.map(\.number)
         guard let last = numbers.last else { return }
-        // Few statements rather than few numbers: the last one fills up what is left.
-        let count = numbers.count == 1 ? 1 : numbers.count <= 8 ? 8 : (numbers.count + 31) / 32 * 32
-        try connection.run(for: numbers + Array(repeating: last, count: count - numbers.count)) {
-            """
-            UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
-                last_error = NULL, email = NULL
-            WHERE id IN \($0)
-            """
+        // Few statements of few sizes: the last number fills up what is left.
+        let size = numbers.count == 1 ? 1 : numbers.count <= 8 ? 8 : 64
+        while numbers.count % size > 0 { numbers.append(last) }
+        for start in stride(from: 0, to: numbers.count, by: size) {
+            try connection.run(
+                """
+                UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
+                    last_error = NULL, email = NULL
+                WHERE id IN \(list: Array(numbers[start..<(start + size)]))
+                """)
         }
     }
 

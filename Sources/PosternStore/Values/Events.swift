@@ -52,6 +52,37 @@ package struct OutboxEvent: Sendable, Hashable {
     package let endedAt: Int64?
 }
 
+/// How an attempt ended that did not deliver.
+package struct DeliveryFailure: Sendable, Hashable {
+    /// What was wrong, in words of ours: nothing that the endpoint wrote.
+    package let reason: String
+    /// Whether it says something about the endpoint, and not only about this event.
+    package let isEndpoints: Bool
+    /// Failures of the endpoint in a row, this one included. Events that fail side by side are one failure.
+    package let endpointFailures: Int
+    /// When the event may be tried again, seconds since 1970.
+    package let retryEventAt: Int64
+    /// When the endpoint may be tried again, where it is the endpoint's.
+    package let retryEndpointAt: Int64
+
+    package init(reason: String, isEndpoints: Bool, endpointFailures: Int, retryEventAt: Int64, retryEndpointAt: Int64) {
+        self.reason = reason
+        self.isEndpoints = isEndpoints
+        self.endpointFailures = endpointFailures
+        self.retryEventAt = retryEventAt
+        self.retryEndpointAt = retryEndpointAt
+    }
+}
+
+/// How one attempt ended.
+package struct DeliveryResult: Sendable {
+    package let event: OutboxEvent
+    /// Nil where the endpoint took it.
+    package let failure: DeliveryFailure?
+
+    package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) { (self.event, self.failure) = (event, failure) }
+}
+
 /// Where a group of apps hears of changes.
 package struct EventEndpoint: Sendable, Hashable {
     package let number: Int64

@@ -224,9 +224,8 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "Administration", "DNSClient", "Doctor", "HTTP", "Identity", "Import", "InternetMessage", "JSON", "Mail",
-                "MailAuth",
-                "Milter", "Monitoring", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
+                "Administration", "CEL", "DNSClient", "Doctor", "HTTP", "Identity", "Import", "InternetMessage", "JSON", "Mail",
+                "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
                 "RiskDecisions",
                 "RiskPolicy", "Sandbox", "Service", "Support",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -361,7 +360,7 @@ let package = Package(
             name: "APITests",
             dependencies: [
                 "API", "DNSClient", "DNSTesting", "Doctor", "HTTP", "Identity", "InternetMessage", "JSON", "MailAuth",
-                "MailCrypto", "MailTesting", "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
+                "MailCrypto", "MailTesting", "TestSupport", "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
                 "PosternStore", "PostfixHarness", "RiskDecisions", "RiskPolicy", "Service", "postern",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -71,7 +71,7 @@ package enum LocalProbe {
             // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
             if configuration.database.path != nil {
                 facts.damage = try database.read { connection in
-                    try connection.rows("PRAGMA quick_check(5)", []).map { try $0.text(0) }
+                    try connection.rows("PRAGMA quick_check(5)").map { try $0.only(String.self) }
                 }.filter { $0 != "ok" }
             }
             facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(

@@ -100,15 +100,15 @@ import Testing
         try bench.log.flush()
         let parts = token.split(separator: ".").map(String.init)
         for table in ["decisions", "consumed_nonces", "checks", "verified_signups", "idempotency_keys"] {
-            let rows = try bench.database.read { connection in try connection.rows("SELECT * FROM \(table)", []) }
-            for row in rows {
-                var column = 0
-                var text = ""
-                while column < 40 {
-                    if let value = try? row.text(column) { text += value + " " }
-                    if let value = try? row.blob(column) { text += String(decoding: value, as: UTF8.self) + " " }
-                    column += 1
-                }
+            for row in try bench.database.rows("SELECT * FROM \(raw: table)") {
+                let text = row.values.map { value in
+                    switch value {
+                    case .text(let text): text
+                    case .blob(let octets): String(decoding: octets, as: UTF8.self)
+                    case .integer(let integer): String(integer)
+                    case .null: ""
+                    }
+                }.joined(separator: " ")
                 for secret in [nonce, "subject-to-look-for", "jane", "home.example", sub] + parts {
                     #expect(!text.contains(secret), "\(table)")
                 }

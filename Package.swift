@@ -360,7 +360,8 @@ let package = Package(
             name: "APITests",
             dependencies: [
                 "API", "DNSClient", "DNSTesting", "Doctor", "HTTP", "Identity", "InternetMessage", "JSON", "MailAuth",
-                "MailCrypto", "MailTesting", "TestSupport", "PolicyRules", "PosternConfiguration", "PosternMetrics", "PosternSQLite",
+                "MailCrypto", "MailTesting", "TestSupport", "PolicyRules", "PosternConfiguration", "PosternMetrics",
+                "PosternSQLite",
                 "PosternStore", "PostfixHarness", "RiskDecisions", "RiskPolicy", "Service", "postern",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -15,9 +15,11 @@ package struct ServiceReport {
     /// Seconds since it was written, as far as clocks tell.
     package var silentFor: Int64 { isRunning ? max(0, age) : abs(age) }
 
-    /// Whether the service is heard of. A report from the future is none of a service that runs: that would have written another one
-    /// since. Where a service did not say how far its clock is ahead, this cannot be judged.
-    package var isRunning: Bool { age <= ServiceSnapshot.timeout && (age >= -ServiceSnapshot.timeout || snapshot?.clockAhead == nil) }
+    /// Whether the service is heard of. A report from the future is none of a service that runs: that would have written another
+    /// one since. Where a service did not say how far its clock is ahead, this cannot be judged.
+    package var isRunning: Bool {
+        age <= ServiceSnapshot.timeout && (age >= -ServiceSnapshot.timeout || snapshot?.clockAhead == nil)
+    }
 
     /// All of them, the latest first.
     /// - Parameter now: seconds since 1970, by this machine's clock.

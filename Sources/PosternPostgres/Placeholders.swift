@@ -1,8 +1,8 @@
 // `?` as repositories write it, `$1` as PostgreSQL reads it.
 
 enum Placeholders {
-    /// The statement with `$1`, `$2`… in place of every `?`; one that has a number keeps it. No literal in a statement of ours may
-    /// contain `?` (`SQL`).
+    /// The statement with `$1`, `$2`… in place of every `?`; one that has a number keeps it. No literal in a statement of ours
+    /// may contain `?` (`SQL`).
     static func translated(_ sql: String) -> String {
         var octets: [UInt8] = []
         octets.reserveCapacity(sql.utf8.count + 32)

@@ -13,8 +13,8 @@ package final class SQLiteDatabase: Database {
     /// processors, as a thread may be interrupted while it has one. Each has its own page cache.
     package static let readers = 16
 
-    /// Page cache of a connection at most, KiB. Every page that is read is copied into it: a mapping of the file would spare that,
-    /// and end the process where the file is cut short or the disk fails.
+    /// Page cache of a connection at most, KiB. Every page that is read is copied into it: a mapping of the file would spare
+    /// that, and end the process where the file is cut short or the disk fails.
     package static let cacheKibibytes = 2_000
 
     /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the log of decisions and

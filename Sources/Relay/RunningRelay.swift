@@ -36,7 +36,8 @@ package final class RunningRelay: Sendable {
     /// - Parameters:
     ///   - commits: what writes tokens for many messages at once; nil for a transaction each.
     ///   - now: seconds since 1970.
-    /// - Throws: `ConfigurationError` where keys or name servers do not serve, `DNSClientError` where the client cannot be opened.
+    /// - Throws: `ConfigurationError` where keys or name servers do not serve, `DNSClientError` where the client cannot be
+    ///   opened.
     package init(
         _ installation: Installation, signer: RelaySigner, counters: CounterBuffer, commits: GroupCommit?,
         metrics: ServiceMetrics, now: @escaping @Sendable () -> Int64, logger: Logger

@@ -10,8 +10,8 @@ package struct FormBody: Sendable {
     /// Of a request without a form.
     package init() {}
 
-    /// Reads a body. Throws `Problem` (400) for a parameter that is given twice, a bad escape, text that is not UTF-8, or too many
-    /// parameters.
+    /// Reads a body. Throws `Problem` (400) for a parameter that is given twice, a bad escape, text that is not UTF-8, or too
+    /// many parameters.
     package init(_ octets: some Collection<UInt8>, maximum: Int) throws {
         let pairs = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
         guard pairs.count <= maximum else { throw Problem.malformed("there are more than \(maximum) parameters") }

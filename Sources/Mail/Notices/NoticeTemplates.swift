@@ -111,8 +111,8 @@ package struct NoticeTemplates: Sendable {
         self.templates = templates
     }
 
-    /// The files of `Templates`: text with its subject, and HTML without pictures, scripts and anything from elsewhere, so that it
-    /// looks the same everywhere. Styles are in the elements: many mail programs drop every style sheet.
+    /// The files of `Templates`: text with its subject, and HTML without pictures, scripts and anything from elsewhere, so that
+    /// it looks the same everywhere. Styles are in the elements: many mail programs drop every style sheet.
     private static func standard(_ kind: NoticeKind) -> (text: [UInt8], html: [UInt8]) {
         switch kind {
         case .verification: (PackageResources.verification_txt, PackageResources.verification_html)

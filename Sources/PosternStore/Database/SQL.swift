@@ -13,9 +13,9 @@ package typealias SQLCodable = SQLBindable & SQLReadable
 ///
 ///     "SELECT id FROM apps WHERE client_id = \(clientID) AND group_id IN \(list: groups)"
 ///
-/// `\(value)` binds a value, `\(part)` inserts another `SQL` with its arguments, `\(list: values)` is `(?, ?)`, and `\(raw: name)`
-/// inserts the text itself: a constant, never data. The same place in the code gives the same text each time, so that an engine
-/// prepares it once; a value that occurs twice is two parameters.
+/// `\(value)` binds a value, `\(part)` inserts another `SQL` with its arguments, `\(list: values)` is `(?, ?)`, and `\(raw:
+/// name)` inserts the text itself: a constant, never data. The same place in the code gives the same text each time, so that an
+/// engine prepares it once; a value that occurs twice is two parameters.
 ///
 /// Each `?` of the text is one argument, in order. No literal in a statement contains `?`.
 package struct SQL: ExpressibleByStringInterpolation, Sendable {
@@ -76,8 +76,8 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
         /// Inserts text: the name of a table or column that is a constant.
         package mutating func appendInterpolation(raw: String) { text += raw }
 
-        /// Binds values in parentheses, as behind `IN` and `VALUES`. Each number of values is another text to prepare: for many see
-        /// `BulkStatements`.
+        /// Binds values in parentheses, as behind `IN` and `VALUES`. Each number of values is another text to prepare: for many
+        /// see `BulkStatements`.
         package mutating func appendInterpolation(list: [some SQLBindable]) {
             append(list: list.lazy.map(\.sqlValue))
         }

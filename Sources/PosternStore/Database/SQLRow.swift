@@ -41,8 +41,8 @@ package struct SQLRow: Sendable {
         (self.columns, self.values) = (columns, values)
     }
 
-    /// A column by the name that the statement gives it. Throws `PermanentStoreError` where there is none, or where it is of another
-    /// type; an optional is nil for NULL. Errors say which column, never its value: it may be private.
+    /// A column by the name that the statement gives it. Throws `PermanentStoreError` where there is none, or where it is of
+    /// another type; an optional is nil for NULL. Errors say which column, never its value: it may be private.
     package subscript<Value: SQLReadable>(_ name: String) -> Value {
         get throws {
             guard let value = Value.read(values[try columns.place(name)]) else {

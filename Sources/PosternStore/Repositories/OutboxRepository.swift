@@ -256,8 +256,8 @@ package struct OutboxRepository: Sendable {
     /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
     package static let step = 1_000
 
-    /// Changes many events, some at a time, of those that there are at the beginning. The search runs before each transaction, so that
-    /// it does not block other writers.
+    /// Changes many events, some at a time, of those that there are at the beginning. The search runs before each transaction, so
+    /// that it does not block other writers.
     /// - Parameters:
     ///   - condition: which ones, of `outbox o` with its endpoint `e`; asked for once.
     ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.

@@ -103,8 +103,8 @@ package struct TransferRepository: Sendable {
         return (found.number, left == nil)
     }
 
-    /// The first grant of the group that is still the old team's. Some at a time: of millions, one statement would take longer than a
-    /// statement may.
+    /// The first grant of the group that is still the old team's. Some at a time: of millions, one statement would take longer
+    /// than a statement may.
     private func firstLeft(group: Int64, team: Int64, range: Int) throws -> Int64? {
         var after: Int64 = 0
         while true {

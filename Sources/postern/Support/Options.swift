@@ -84,8 +84,8 @@ func thisChange() -> Change {
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
-/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: whatever goes wrong,
-/// the service goes on, and the command has done what it says. That others are writing is nothing to warn of.
+/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: whatever goes
+/// wrong, the service goes on, and the command has done what it says. That others are writing is nothing to warn of.
 func takeAway(from store: Store) {
     func warn(_ what: String, _ error: any Error) {
         if (error as? TemporaryStoreError)?.code == .busy { return }

@@ -11,15 +11,30 @@ import Synchronization
 /// and an end that no one has to wait for is answered while others work. Each statement is one round trip.
 final class PostgresLink: SQLQuerying, @unchecked Sendable {
     private let connection: OpaquePointer
-    /// Prepared statements by their text and the types of their arguments.
-    private var prepared: [Prepared: Statement] = [:]
+    /// Prepared statements by their text; of one text those with different types of arguments.
+    private var prepared: [String: [Prepared]] = [:]
+    /// How many the server keeps.
+    private var preparedCount = 0
 
     /// How many names were given, to those too whose preparation failed.
     private var named = 0
 
-    private struct Prepared: Hashable {
-        let sql: String
-        let types: [Oid]
+    private struct Prepared {
+        /// Nil where every value was NULL, which is of any type.
+        let types: [Oid?]
+        let statement: Statement
+
+        func fits(_ wanted: [Oid?]) -> Bool {
+            types.count == wanted.count && zip(types, wanted).allSatisfy { $1 == nil || $0 == $1 }
+        }
+
+        /// The types of both, where neither contradicts the other.
+        func joined(_ wanted: [Oid?]) -> [Oid?]? {
+            guard types.count == wanted.count, zip(types, wanted).allSatisfy({ $0 == nil || $1 == nil || $0 == $1 }) else {
+                return nil
+            }
+            return zip(types, wanted).map { $0 ?? $1 }
+        }
     }
 
     /// What the server calls it, and the columns of its result, which are known with the first one.
@@ -34,7 +49,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     private var unanswered: [Sent] = []
 
     private enum Sent {
-        case preparation(Prepared, Statement)
+        case preparation(String, Prepared)
         case statement
         case sync
     }
@@ -52,7 +67,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
         let isSaid = Atomic(false)
     }
 
-    /// More texts than the program has; beyond it something makes SQL out of data.
+    /// More than the program usually has. Beyond it the server forgets all, and those that are used are prepared again.
     private static let statementLimit = 1000
 
     /// Connects. Blocks at most as long as `connect_timeout` says for each host.
@@ -169,6 +184,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     ) throws -> T {
         // Not with what follows: an error there would be taken for one here.
         try collect()
+        if preparedCount >= Self.statementLimit { try forgetStatements() }
         try sendBeginning()
         let statement = try send(sql, arguments)
         try sync()
@@ -189,20 +205,19 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     /// Queues a statement, and its preparation before the first time.
     @discardableResult
     private func send(_ sql: String, _ arguments: [SQLValue]) throws -> Statement {
-        let wanted = Prepared(sql: sql, types: arguments.map(BoundValue.type))
+        let wanted = arguments.map(BoundValue.type)
         let statement: Statement
-        if let known = prepared[wanted] {
-            statement = known
+        if let known = prepared[sql]?.first(where: { $0.fits(wanted) }) {
+            statement = known.statement
         } else {
-            guard prepared.count < Self.statementLimit else {
-                throw PostgresFailure(state: "", message: "too many different statements", isConnectionLost: false)
-            }
             named += 1
             statement = Statement(name: "s\(named)")
+            // With the types that are known of other values, so that rows with NULL in different places soon need no further one.
+            let types = prepared[sql]?.lazy.compactMap { $0.joined(wanted) }.first ?? wanted
             let isSent = PQsendPrepare(
-                connection, statement.name, Placeholders.translated(sql), Int32(wanted.types.count), wanted.types)
+                connection, statement.name, Placeholders.translated(sql), Int32(types.count), types.map { $0 ?? 0 })
             guard isSent == 1 else { throw lost() }
-            unanswered.append(.preparation(wanted, statement))
+            unanswered.append(.preparation(sql, Prepared(types: types, statement: statement)))
         }
         let bound = arguments.map(BoundValue.init)
         let isSent = BoundValue.withPointers(bound) { values, lengths, formats in
@@ -211,6 +226,15 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
         guard isSent == 1 else { throw lost() }
         unanswered.append(.statement)
         return statement
+    }
+
+    /// Ends all prepared statements, between others.
+    private func forgetStatements() throws {
+        (prepared, preparedCount) = ([:], 0)
+        guard PQsendQueryParams(connection, "DEALLOCATE ALL", 0, nil, nil, nil, nil, 0) == 1 else { throw lost() }
+        unanswered.append(.statement)
+        try sync()
+        try collect()
     }
 
     /// Sends all that is queued. After an error the server skips everything up to here.
@@ -240,7 +264,9 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
                 do {
                     try check(result) { result in
                         switch sent {
-                        case .preparation(let wanted, let statement): prepared[wanted] = statement
+                        case .preparation(let sql, let made):
+                            prepared[sql, default: []].append(made)
+                            preparedCount += 1
                         case .statement: read(result)
                         case .sync: break
                         }

@@ -20,12 +20,13 @@ struct BoundValue {
         }
     }
 
-    /// The type the server is told: it cannot always know it from the statement. 0 leaves it to the server.
-    static func type(_ value: SQLValue) -> Oid {
+    /// The type the server is told: it cannot always know it from the statement. 0 leaves it to the server; nil for NULL.
+    static func type(_ value: SQLValue) -> Oid? {
         switch value {
         case .integer: 20  // int8
         case .blob: 17  // bytea
-        case .text, .null: 0
+        case .text: 0
+        case .null: nil
         }
     }
 

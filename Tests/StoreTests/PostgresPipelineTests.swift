@@ -43,6 +43,39 @@ struct PostgresPipelineTests {
         try #require(try connection.value("SELECT pg_backend_pid()"))
     }
 
+    /// Each pattern of NULL was a statement to prepare, and after a thousand of them a copy or a move failed for good.
+    @Test func rowsWithNULLInEverOtherPlacesAreWritten() throws {
+        let world = try Fixture()
+        defer { try? world.database.close() }
+        let columns = 11
+        try world.database.write(.relaxed) { connection in
+            for pattern in 0..<1_200 {
+                let rows = (0..<columns).map { column -> [SQLValue] in
+                    [
+                        .text("t\(pattern)-\(column)"), .text("x"), .integer(1),
+                        pattern & (1 << column) == 0 ? .null : .integer(Int64(column)),
+                    ]
+                }
+                try connection.run("INSERT INTO teams (handle, name, created_at, removed_at) VALUES \(rows: rows)")
+            }
+        }
+        let marked: Int64? = try world.database.value("SELECT COUNT(*) FROM teams WHERE removed_at IS NOT NULL")
+        #expect(marked == (0..<1_200).reduce(Int64(0)) { $0 + Int64($1.nonzeroBitCount) })
+    }
+
+    /// At the thousandth the connection waited for ever where the next one was the first of a transaction.
+    @Test func moreStatementsThanAConnectionKeepsAreAnswered() throws {
+        let world = try Fixture()
+        defer { try? world.database.close() }
+        for number in 0..<1_100 {
+            let found = try world.database.read { connection in
+                _ = try connection.rows(SQL("SELECT 1 AS a\(number)", []))
+                return try connection.value("SELECT COUNT(*) FROM teams", Int64.self)
+            }
+            #expect(found == 0)
+        }
+    }
+
     @Test func aReadIsOneSnapshotFromItsFirstStatementOn() throws {
         let world = try Fixture()
         defer { try? world.database.close() }

@@ -67,8 +67,10 @@ extension DatabaseConnection {
         if grant == nil, decisionWrite.isVerified, case .external(let issuer, let subject) = decisionWrite.subject {
             grant = try addExternalGrant(decisionWrite, issuer: issuer, subject: subject, account: history?.accountNumber)
         }
+        if let known = grant, decisionWrite.isReturn {
+            if try isLive(group: decisionWrite.group) { try rejoin(grant: known, now: decisionWrite.now) } else { grant = nil }
+        }
         if let grant {
-            if decisionWrite.isReturn { try rejoin(grant: grant, now: decisionWrite.now) }
             try run(
                 """
                 UPDATE grants SET real_user_status = COALESCE(real_user_status, \(decisionWrite.realUserStatus)),
@@ -107,13 +109,16 @@ extension DatabaseConnection {
             """)
     }
 
+    /// An app removed meanwhile takes its group along.
+    private func isLive(group: Int64) throws -> Bool {
+        try row("SELECT id FROM app_groups WHERE id = \(group) AND removed_from IS NULL") != nil
+    }
+
     /// The grant of an external issuer's subject, with an account where there is none. No user, no relay address.
     private func addExternalGrant(
         _ decisionWrite: DecisionWrite, issuer: String, subject: String, account: Int64?
     ) throws -> Int64? {
-        // An app removed meanwhile takes its group along.
-        guard try row("SELECT id FROM app_groups WHERE id = \(decisionWrite.group) AND removed_from IS NULL") != nil
-        else { return nil }
+        guard try isLive(group: decisionWrite.group) else { return nil }
         let number: Int64
         if let account {
             number = account

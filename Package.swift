@@ -67,7 +67,11 @@ let package = Package(
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
         .target(name: "PosternTLS", dependencies: [.product(name: "NIOSSL", package: "swift-nio-ssl")], swiftSettings: strict),
-        .target(name: "DNSClient", dependencies: ["CAres", "Concurrency", "MailAuth", "Support"], swiftSettings: strict),
+        .target(
+            name: "DNSClient",
+            dependencies: [
+                "CAres", "Concurrency", "InternetMessage", "MailAuth", "Support",
+            ], swiftSettings: strict),
         .target(name: "Milter", dependencies: ["CMilter", "Concurrency"], path: "milter/Milter", swiftSettings: strict),
         .target(
             name: "RelayMilter",
@@ -78,15 +82,16 @@ let package = Package(
             path: "milter/RelayMilter", swiftSettings: strict),
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
         .target(name: "PostfixSetup", path: "milter/postfix", exclude: ["main.cf", "master.cf"], swiftSettings: strict),
+        .target(name: "Database", dependencies: ["Concurrency", "MailCrypto", "Support"], swiftSettings: strict),
+        .target(name: "PosternSQLite", dependencies: ["CSQLite", "Concurrency", "Database"], swiftSettings: strict),
+        .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "Database", "Support"], swiftSettings: strict),
         .target(
-            name: "PosternStore", dependencies: ["Concurrency", "InternetMessage", "MailCrypto", "Support"],
+            name: "Accounts", dependencies: ["Database", "InternetMessage", "MailCrypto", "Support"],
             resources: [.embedInCode("Schema")], swiftSettings: strict),
-        .target(name: "PosternSQLite", dependencies: ["CSQLite", "Concurrency", "PosternStore"], swiftSettings: strict),
-        .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "PosternStore", "Support"], swiftSettings: strict),
         .target(
-            name: "Identity",
+            name: "SignIn",
             dependencies: [
-                "JSON", "MailCrypto", "InternetMessage", "PosternStore", "PosternTLS", "Support",
+                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "Support",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -94,16 +99,16 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
-            name: "RiskDecisions",
+            name: "Decisions",
             dependencies: [
-                "CEL", "JSON", "RiskPolicy", "PolicyRules", "PosternStore", "Identity", "MailCrypto", "InternetMessage",
+                "CEL", "JSON", "RiskPolicy", "PolicyRules", "Accounts", "Database", "SignIn", "MailCrypto", "InternetMessage",
                 "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
             name: "HTTP",
             dependencies: [
-                "PosternStore", "MailAuth", "MailCrypto", "PosternTLS", "Support", "JSON",
+                "Accounts", "Database", "MailAuth", "MailCrypto", "PosternTLS", "Support", "JSON",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -118,8 +123,8 @@ let package = Package(
         .target(
             name: "API",
             dependencies: [
-                "CEL", "HTTP", "PosternStore", "Identity", "RiskDecisions", "RiskPolicy", "MailCrypto", "InternetMessage",
-                "PosternMetrics", "Support", "JSON",
+                "Accounts", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON", "MailCrypto",
+                "PosternMetrics", "RiskPolicy", "SignIn", "Support",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
@@ -127,7 +132,7 @@ let package = Package(
         .target(
             name: "Portal",
             dependencies: [
-                "HTTP", "PosternStore", "Mail", "MailCrypto", "InternetMessage", "RelayCore", "Support", "JSON",
+                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Mail", "MailCrypto", "RelayCore", "SignIn", "Support",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Mustache", package: "swift-mustache"),
@@ -145,7 +150,7 @@ let package = Package(
         .target(
             name: "Mail",
             dependencies: [
-                "Concurrency", "InternetMessage", "MailCrypto", "PosternStore", "RelayCore", "SMTP", "Support",
+                "Accounts", "Concurrency", "InternetMessage", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support",
                 .product(name: "Mustache", package: "swift-mustache"),
             ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
 
@@ -153,28 +158,29 @@ let package = Package(
         .target(
             name: "PosternConfiguration",
             dependencies: [
-                "HTTP", "Identity", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "PosternStore",
+                "HTTP", "SignIn", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "Accounts", "Database",
                 "RiskPolicy", "Support",
                 .product(name: "Yams", package: "Yams"),
             ], swiftSettings: strict),
         .target(
             name: "Monitoring",
             dependencies: [
-                "JSON", "PosternConfiguration", "PosternMetrics", "PosternStore",
+                "Accounts", "Database", "Decisions", "JSON", "PosternConfiguration", "PosternMetrics",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
             name: "Relay",
             dependencies: [
                 "Concurrency", "DNSClient", "InternetMessage", "Mail", "MailAuth", "MailCrypto", "Milter", "PosternConfiguration",
-                "PosternMetrics", "PosternStore", "RelayCore", "RelayMilter", "SMTP",
+                "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: strict),
         .target(
             name: "Events",
             dependencies: [
-                "Concurrency", "Identity", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternMetrics", "PosternStore",
+                "Concurrency", "SignIn", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternMetrics", "Accounts",
+                "Database",
                 "PosternTLS", "Support",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
@@ -187,26 +193,27 @@ let package = Package(
         .target(
             name: "Doctor",
             dependencies: [
-                "InternetMessage", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "PosternStore", "PostfixSetup",
-                "Relay", "RelayCore", "RiskDecisions", "SMTP", "Support",
+                "InternetMessage", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "Accounts", "Database",
+                "PostfixSetup",
+                "Relay", "RelayCore", "Decisions", "SMTP", "Support",
             ], swiftSettings: strict),
         .target(
             name: "Import",
             dependencies: [
-                "Identity", "InternetMessage", "JSON", "MailCrypto", "PosternStore", "Support",
+                "Accounts", "Database", "InternetMessage", "JSON", "MailCrypto", "Support",
             ], swiftSettings: strict),
         .target(
             name: "Administration",
             dependencies: [
-                "Identity", "MailCrypto", "Monitoring", "PosternConfiguration", "PosternPostgres", "PosternSQLite",
-                "PosternStore", "Relay", "RiskDecisions",
+                "Accounts", "Database", "Decisions", "MailCrypto", "Monitoring", "PosternConfiguration", "PosternPostgres",
+                "PosternSQLite", "Relay",
             ], swiftSettings: strict),
         .target(
             name: "Service",
             dependencies: [
-                "API", "Administration", "Concurrency", "Doctor", "Events", "HTTP", "Identity", "Mail", "Monitoring", "Portal",
+                "API", "Administration", "Concurrency", "Doctor", "Events", "HTTP", "SignIn", "Mail", "Monitoring", "Portal",
                 "PosternConfiguration",
-                "PosternMetrics", "PosternStore", "Relay", "RiskDecisions",
+                "PosternMetrics", "Accounts", "Database", "Relay", "Decisions",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -215,7 +222,7 @@ let package = Package(
         .target(
             name: "Sandbox",
             dependencies: [
-                "API", "HTTP", "Identity", "MailCrypto", "PosternSQLite", "PosternStore", "RiskDecisions", "Service", "Support",
+                "API", "HTTP", "SignIn", "MailCrypto", "PosternSQLite", "Accounts", "Database", "Decisions", "Service", "Support",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
@@ -224,10 +231,9 @@ let package = Package(
         .executableTarget(
             name: "postern",
             dependencies: [
-                "Administration", "CEL", "DNSClient", "Doctor", "HTTP", "Identity", "Import", "InternetMessage", "JSON", "Mail",
-                "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "PosternStore", "PostfixSetup", "Relay",
-                "RiskDecisions",
-                "RiskPolicy", "Sandbox", "Service", "Support",
+                "Accounts", "Administration", "CEL", "DNSClient", "Database", "Decisions", "Doctor", "Events", "HTTP", "Import",
+                "InternetMessage", "JSON", "Mail", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "PostfixSetup",
+                "Relay", "RiskPolicy", "Sandbox", "Service", "SignIn", "Support",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict, linkerSettings: standalone),
@@ -249,7 +255,7 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "HTTP", "API", "RiskDecisions", "PosternStore", "PosternSQLite", "Identity",
+                "HTTP", "API", "Decisions", "Accounts", "Database", "PosternSQLite", "SignIn",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
@@ -261,20 +267,21 @@ let package = Package(
         .executableTarget(
             name: "MailBench",
             dependencies: [
-                "BenchReport", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto", "PosternConfiguration", "PosternStore",
+                "BenchReport", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto", "PosternConfiguration", "Accounts",
+                "Database",
                 "PostfixHarness", "Relay", "RelayCore", "RelayHarness",
             ], path: "Benchmarks/MailBench", swiftSettings: strict),
         .executableTarget(
             name: "StoreBench",
             dependencies: [
-                "BenchReport", "InternetMessage", "MailCrypto", "PosternConfiguration", "PosternPostgres", "PosternSQLite",
-                "PosternStore", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore",
+                "Accounts", "BenchReport", "Database", "InternetMessage", "MailCrypto", "PosternConfiguration", "PosternPostgres",
+                "PosternSQLite", "PostfixHarness", "PostgresHarness", "Relay",
             ], path: "Benchmarks/StoreBench", swiftSettings: strict),
         .executableTarget(
             name: "SideBySideBench",
             dependencies: [
-                "BenchReport", "Events", "Identity", "InternetMessage", "MailAuth", "MailCrypto", "PosternPostgres",
-                "PosternStore", "PostgresHarness",
+                "Accounts", "BenchReport", "Database", "Events", "Import", "InternetMessage", "MailAuth", "MailCrypto",
+                "PosternPostgres", "PostgresHarness", "SignIn",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -320,15 +327,15 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "InternetMessage", "MailCrypto", "Support",
-                "TestSupport",
+                "Accounts", "Administration", "Database", "Decisions", "Events", "Import", "InternetMessage", "MailCrypto",
+                "Monitoring", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "SignIn", "Support", "TestSupport",
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PosternStore", "PostfixHarness", "RelayCore",
-                "SMTP",
+                "Accounts", "Database", "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PostfixHarness",
+                "RelayCore", "SMTP", "SignIn",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -337,13 +344,14 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "InternetMessage", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "PosternStore", "PostfixHarness",
+                "InternetMessage", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "Accounts", "Database", "PostfixHarness",
                 "RelayCore", "SMTP",
             ], swiftSettings: strict),
         .testTarget(
-            name: "IdentityTests",
+            name: "SignInTests",
             dependencies: [
-                "Identity", "JSON", "MailCrypto", "InternetMessage", "PosternStore", "PosternSQLite", "Support", "TestSupport",
+                "SignIn", "JSON", "MailCrypto", "InternetMessage", "Accounts", "Database", "PosternSQLite", "Support",
+                "TestSupport",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -352,17 +360,16 @@ let package = Package(
         .testTarget(
             name: "DecisionTests",
             dependencies: [
-                "CEL", "RiskDecisions", "RiskPolicy", "PosternStore", "PosternSQLite", "Identity", "MailCrypto",
+                "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PosternSQLite", "SignIn", "MailCrypto",
                 "InternetMessage", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
-                "API", "DNSClient", "DNSTesting", "Doctor", "HTTP", "Identity", "InternetMessage", "JSON", "MailAuth",
-                "MailCrypto", "MailTesting", "TestSupport", "PolicyRules", "PosternConfiguration", "PosternMetrics",
-                "PosternSQLite",
-                "PosternStore", "PostfixHarness", "RiskDecisions", "RiskPolicy", "Service", "postern",
+                "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
+                "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PolicyRules", "PosternConfiguration", "PosternSQLite",
+                "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "postern",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
@@ -372,9 +379,9 @@ let package = Package(
         .testTarget(
             name: "EventTests",
             dependencies: [
-                "DNSClient", "DNSTesting", "Events", "Identity", "InternetMessage", "JSON", "MailAuth", "MilterTesting",
-                "PosternConfiguration", "PosternSQLite", "PosternStore", "PostfixHarness", "PostgresHarness", "RelayHarness",
-                "postern",
+                "Accounts", "DNSClient", "DNSTesting", "Database", "Events", "InternetMessage", "JSON", "MailAuth",
+                "MilterTesting", "Monitoring", "PosternConfiguration", "PosternSQLite", "PostfixHarness", "PostgresHarness",
+                "RelayHarness", "SignIn", "postern",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -390,7 +397,7 @@ let package = Package(
             name: "PosternTests",
             dependencies: [
                 "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "Monitoring", "PosternConfiguration", "PosternMetrics",
-                "PosternStore", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service", "postern",
+                "Accounts", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service", "postern",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
@@ -408,10 +415,9 @@ let package = Package(
         .testTarget(
             name: "PostfixTests",
             dependencies: [
-                "Milter", "MilterTesting", "PostfixSetup", "PostfixHarness", "RelayHarness", "DNSTesting", "InternetMessage",
-                "MailTesting", "TestSupport",
-                "PosternStore", "PosternSQLite", "PosternPostgres", "PostgresHarness", "HostileMail", "postfix-test-filter",
-                "postern",
+                "Accounts", "DNSTesting", "Decisions", "HostileMail", "InternetMessage", "MailTesting", "MilterTesting",
+                "PosternSQLite", "PostfixHarness", "PostfixSetup", "PostgresHarness", "RelayHarness", "TestSupport", "postern",
+                "postfix-test-filter",
             ],
             exclude: ["README.md", "Cases", "RelayCases"], swiftSettings: strict),
     ],

@@ -52,7 +52,7 @@ for path in files(vectors):
 for path in files(project / 'Tests/InternetMessageTests/Vectors'):
     for line in path.read_bytes().splitlines():
         add('addresses', line.split(b'\t')[0])
-for path in files(project / 'Tests/IdentityTests/Vectors'):
+for path in files(project / 'Tests/SignInTests/Vectors'):
     for line in path.read_text().splitlines() if path.suffix == '.jsonl' else []:
         case = json.loads(line)
         add('jws', case['token'])

@@ -1,8 +1,9 @@
 // A store with many accounts that were asked about before, written with set-wise SQL.
 
+import Database
+import Accounts
 import Foundation
 import PosternSQLite
-import PosternStore
 
 /// The store of the benchmark.
 struct SeededStore {

@@ -3,15 +3,15 @@
 //
 // swift run -c release DecisionBench [accounts] [seconds]
 
+import Database
+import SignIn
+import Decisions
 import API
 import Foundation
 import HTTP
 import Hummingbird
-import Identity
 import Logging
 import NIOCore
-import PosternStore
-import RiskDecisions
 import Synchronization
 
 /// Goals of issue 5: share of the constant route's rate.

@@ -1,6 +1,7 @@
 // Where Postern's processor time for one message goes: the engine of the milter in this process, on the installation's own store,
 // with a clock around each protocol through which the world is handed in. Nothing in the product is changed for it.
 
+import Accounts
 import BenchReport
 import DNSClient
 import Foundation
@@ -8,7 +9,6 @@ import InternetMessage
 import MailAuth
 import MailCrypto
 import PosternConfiguration
-import PosternStore
 import Relay
 import RelayCore
 

@@ -1,10 +1,11 @@
 // A PostgreSQL of its own with one team and its users, filled with set-wise SQL.
 
+import Database
+import Accounts
 import Foundation
 import InternetMessage
 import MailCrypto
 import PosternPostgres
-import PosternStore
 import PostgresHarness
 
 struct BenchFailure: Error, CustomStringConvertible { let description: String }

@@ -4,16 +4,18 @@
 // SideBySideBench [--only import,deliver,transfer,full] [--events 20000] [--consents 200000] [--rows 20000] [--clients 48]
 // [--check]
 
+import Database
+import Accounts
+import SignIn
+import Import
 import BenchReport
 import Events
 import Foundation
-import Identity
 import InternetMessage
 import Logging
 import MailAuth
 import NIOPosix
 import PosternPostgres
-import PosternStore
 import PostgresHarness
 import Synchronization
 

@@ -1,9 +1,9 @@
 // Fills a store with as many addresses as wanted, set-wise, in the SQL of each engine.
 
+import Accounts
 import Foundation
 import InternetMessage
 import MailCrypto
-import PosternStore
 
 /// What differs between the engines while a store is filled.
 enum Engine: String, CaseIterable {

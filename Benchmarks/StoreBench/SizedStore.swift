@@ -1,11 +1,12 @@
 // A store of one size on one engine: filled, or found as an earlier run left it.
 
+import Database
+import Accounts
 import BenchReport
 import Foundation
 import PosternConfiguration
 import PosternPostgres
 import PosternSQLite
-import PosternStore
 import PostfixHarness
 import PostgresHarness
 import Relay

@@ -1,11 +1,12 @@
 // Making a new installation: the folder, postern.yaml with every key explained, the keys, the database.
 
+import Database
+import Accounts
+import Decisions
 import Foundation
 import MailCrypto
 import PosternConfiguration
-import PosternStore
 import Relay
-import RiskDecisions
 
 extension Installation {
     /// Names of the files in a data folder.

@@ -1,10 +1,11 @@
 // Replacing keys while mail flows: known to all, then used by all, then everything made again, then the old one is gone.
 
+import Database
+import Accounts
 import Foundation
 import MailCrypto
 import Monitoring
 import PosternConfiguration
-import PosternStore
 
 /// The steps of `postern key-file rotate`. Each leaves the key file and the database in a state that mail flows in, and from
 /// which the next run goes on.

@@ -1,10 +1,10 @@
 // Backups of a SQLite store, made while it runs, and the way back.
 
+import Database
+import Accounts
 import Foundation
-import Identity
 import PosternConfiguration
 import PosternSQLite
-import PosternStore
 
 package enum StoreBackup {
     /// What a file holds.

@@ -1,8 +1,9 @@
 // From a SQLite file to PostgreSQL, row by row, with every number as it is.
 
+import Database
+import Accounts
 import PosternPostgres
 import PosternSQLite
-import PosternStore
 
 /// Copies a store to another engine: one consistent state of the source, in one transaction of the target, so that it is there as
 /// a whole or not at all.

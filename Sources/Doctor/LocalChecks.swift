@@ -1,7 +1,7 @@
 // This machine's part: judged from facts that were gathered before, so that each case can be tested.
 
+import Accounts
 import Monitoring
-import PosternStore
 
 /// What was found out about this machine.
 package struct LocalFacts: Sendable {

@@ -1,14 +1,15 @@
 // Gathers the facts about this machine that LocalChecks judges.
 
+import Database
+import Accounts
+import Decisions
 import Foundation
 import Glibc
 import Milter
 import Monitoring
 import PosternConfiguration
-import PosternStore
 import PostfixSetup
 import Relay
-import RiskDecisions
 
 package enum LocalProbe {
     /// Looks at everything; nothing is migrated and nothing is changed.

@@ -1,7 +1,8 @@
 // A relay domain as others see it: MX, SPF, DKIM, DMARC. Judges DNS answers; the resolver is handed in.
 
+import Accounts
+import Relay
 import MailAuth
-import PosternStore
 import Support
 
 /// Checks of one relay domain.

@@ -1,9 +1,9 @@
 // A reply and a bounce of doctor's own, sent through the running Postfix and the running filter, and caught on their way out.
 
+import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 import RelayCore
 import SMTP
 

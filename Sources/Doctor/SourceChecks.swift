@@ -1,8 +1,8 @@
 // A team's domain as the relay will judge its mail: SPF, DKIM, DMARC, in words.
 
+import Accounts
 import InternetMessage
 import MailAuth
-import PosternStore
 import Support
 
 /// Looks at the records of a domain that a team sends from.

@@ -1,7 +1,5 @@
 // Writes down how attempts ended: what ends while one transaction is written goes into the next one, together.
 
-import PosternStore
-
 /// Each attempt waits until it is written; the disk sets the pace of transactions, and not the endpoints.
 actor DeliveryBook {
     /// Attempts in one transaction.

@@ -2,7 +2,6 @@
 
 import MailAuth
 import NIOCore
-import PosternStore
 
 /// The checked addresses of an endpoint.
 package struct EndpointAddresses: Sendable, Hashable {

@@ -1,7 +1,7 @@
 // Delivers what the outbox holds: in order per account, at least once, on a stated schedule.
 
+import SignIn
 import Concurrency
-import Identity
 import InternetMessage
 import JSON
 import Logging
@@ -9,7 +9,6 @@ import MailAuth
 import MailCrypto
 import NIOPosix
 import PosternMetrics
-import PosternStore
 import Support
 import Synchronization
 

@@ -2,7 +2,6 @@
 
 import Concurrency
 import Logging
-import PosternStore
 import ServiceLifecycle
 
 /// Looks for events at once when this process wrote one, and twice a second for those of other processes. Of several processes on

@@ -5,7 +5,6 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 import NIOSSL
-import PosternStore
 import PosternTLS
 
 /// How an attempt ended.

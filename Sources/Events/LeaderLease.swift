@@ -1,6 +1,5 @@
 // What one of all processes and hosts on a store does at a time: a lease that only goes on while work does.
 
-import PosternStore
 import Synchronization
 
 /// Takes and renews a lease, and knows without asking the store whether it may still be ours.

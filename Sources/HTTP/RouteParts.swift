@@ -1,6 +1,6 @@
 // What routes are made of.
 
-import PosternStore
+import Accounts
 
 /// The store, where it is asked, and the clock: for all routes.
 package struct RouteParts: Sendable {

@@ -1,8 +1,8 @@
 // How routes are added: to Hummingbird's group for those who may ask, which notes method, path and access.
 
+import Accounts
 import HTTPTypes
 import Hummingbird
-import PosternStore
 import Synchronization
 
 /// Routes of one subject, in their own folder. Listed in Service/HTTPRoutes.swift.

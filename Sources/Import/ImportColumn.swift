@@ -1,9 +1,10 @@
 // The columns of an import, and how their text becomes a row.
 
+import Database
+import Accounts
 import Foundation
 import InternetMessage
 import MailCrypto
-import PosternStore
 import Support
 
 /// A column of a CSV file, or a key of a JSON line.

@@ -1,8 +1,7 @@
 // A JSON object a line.
 
-import Identity
+import Database
 import JSON
-import PosternStore
 
 /// Reads lines of JSON objects with the columns as keys; values are strings, numbers, truth values or null.
 enum ImportJSONLine {

@@ -1,6 +1,6 @@
 // From the octets of a file to rows: CSV with a header, or JSON lines, recognized by the first character.
 
-import PosternStore
+import Database
 
 /// A row as the file has it.
 package struct ImportRecord: Sendable {

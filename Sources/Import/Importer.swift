@@ -1,7 +1,8 @@
 // Runs an import: reads, applies in short transactions, and lets the relay write in between.
 
+import Database
+import Accounts
 import Foundation
-import PosternStore
 
 /// What an import has done so far.
 package struct ImportReport: Sendable {

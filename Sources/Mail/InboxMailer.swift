@@ -1,8 +1,9 @@
 // Writes to inboxes of its own accord: to verify one, to let its owner sign in, to ask again, to tell of a change.
 
+import Accounts
+import SignIn
 import InternetMessage
 import MailCrypto
-import PosternStore
 import RelayCore
 import SMTP
 import Support

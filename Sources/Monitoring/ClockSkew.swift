@@ -1,7 +1,7 @@
 // Clocks of hosts that differ: each compares its own with the store's, which is one for all.
 
+import Database
 import Foundation
-import PosternStore
 
 package enum ClockSkew {
     /// Seconds. Return paths, codes and schedules are judged by whichever host meets them.

@@ -1,7 +1,7 @@
 // What the services say of themselves in the store, and which of them run.
 
+import Accounts
 import Foundation
-import PosternStore
 
 /// A service's latest report.
 package struct ServiceReport {

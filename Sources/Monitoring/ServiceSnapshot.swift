@@ -1,8 +1,8 @@
 // What a running service says of itself: for `postern status` and `postern top`.
 
+import Accounts
 import Foundation
 import PosternMetrics
-import PosternStore
 
 /// Counts since the start, and those of the minute that is not over.
 package struct ServiceSnapshot: Codable, Sendable {

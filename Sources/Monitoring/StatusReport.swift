@@ -1,8 +1,10 @@
 // One screen of how an installation is doing, from its database.
 
+import Database
+import Accounts
+import Decisions
 import Foundation
 import PosternConfiguration
-import PosternStore
 
 /// What `postern status` shows.
 package struct StatusReport: Encodable, Sendable {

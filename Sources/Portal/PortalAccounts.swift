@@ -1,9 +1,10 @@
 // Relay addresses on the page: what came through, forwarding, apps, and writing to a team first.
 
+import Accounts
+import SignIn
 import HTTP
 import Hummingbird
 import InternetMessage
-import PosternStore
 import RelayCore
 
 extension PortalPage {

@@ -1,11 +1,12 @@
 // What is stored about oneself, to take away, and to be rid of.
 
+import Accounts
+import SignIn
 import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
 import JSON
-import PosternStore
 
 extension PortalPage {
     func download(_ request: PortalRequest, _ session: PageSession) async throws -> Response {

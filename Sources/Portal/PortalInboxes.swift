@@ -1,9 +1,11 @@
 // Inboxes on the page: another one, verified again; which one mail goes to.
 
+import Database
+import Accounts
+import SignIn
 import HTTP
 import Hummingbird
 import InternetMessage
-import PosternStore
 
 extension PortalPage {
     func showInboxes(

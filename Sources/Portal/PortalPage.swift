@@ -1,11 +1,12 @@
 // The page of one's own: what its routes are made of, and which there are.
 
+import Accounts
+import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
 import Logging
 import Mail
-import PosternStore
 import RelayCore
 
 /// `/me`: server-rendered, without a script, behind a link that is mailed to the user's inbox.

@@ -1,11 +1,11 @@
 // One request to the page: its form, its cookies, where it comes from; and how it is answered.
 
+import Database
 import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
 import MailCrypto
-import PosternStore
 import Support
 
 /// The token of a form: anyone who does not have the cookie cannot make it.

@@ -1,10 +1,10 @@
 // Signing in by a link that is mailed, signing out, and confirming an inbox by the link of its message.
 
+import SignIn
 import HTTP
 import Hummingbird
 import InternetMessage
 import Logging
-import PosternStore
 
 extension PortalPage {
     private static let noLink: Logger.Message = "no sign-in link was sent"

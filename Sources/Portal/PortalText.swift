@@ -1,8 +1,8 @@
 // Dates, counts and lists as people read them.
 
+import Accounts
 import Foundation
 import InternetMessage
-import PosternStore
 import Support
 
 enum PortalText {

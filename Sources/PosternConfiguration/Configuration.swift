@@ -1,9 +1,9 @@
 // The configuration as the rest of the program uses it.
 
+import SignIn
 import Foundation
 import HTTP
 import InternetMessage
-import PosternStore
 import Support
 
 /// Everything that can be set. Defaults and their reasons are in `ConfigurationKey.all`.

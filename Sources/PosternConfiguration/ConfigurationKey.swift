@@ -1,6 +1,6 @@
 // Every configuration key with its kind, its default and the reason for it: the one place where they stand.
 
-import PosternStore
+import Accounts
 
 /// One key of postern.yaml.
 package struct ConfigurationKey: Sendable {

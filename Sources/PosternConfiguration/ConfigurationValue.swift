@@ -1,9 +1,9 @@
 // Values of configuration keys: as written, and as checked.
 
+import Accounts
+import SignIn
 import HTTP
-import Identity
 import InternetMessage
-import PosternStore
 
 /// A value unchanged in the file, a variable or a flag, before its kind is known.
 enum RawValue: Sendable {

@@ -1,9 +1,9 @@
 // Where the database is: a file, or a server.
 
+import Database
 import Foundation
 import PosternPostgres
 import PosternSQLite
-import PosternStore
 
 /// What the key `database` names. Describes itself without a password.
 package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflectable {

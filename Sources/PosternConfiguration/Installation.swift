@@ -1,8 +1,9 @@
 // An installation: configuration, keys and store, opened together by every command alike.
 
+import Database
+import Accounts
 import Foundation
 import MailCrypto
-import PosternStore
 
 /// A running system's data folder, opened.
 package struct Installation: Sendable {

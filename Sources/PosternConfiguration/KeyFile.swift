@@ -1,7 +1,8 @@
 // The key file on disk: who may read it, and how it is made.
 
+import Database
+import Accounts
 import Foundation
-import PosternStore
 
 /// Reads and makes the key file.
 package enum KeyFile {

@@ -1,7 +1,7 @@
 // Layers of configuration: defaults, file, environment, flags, each above the one before.
 
+import Accounts
 import Foundation
-import PosternStore
 import Support
 
 /// Every key with its value and where that comes from.

@@ -1,8 +1,8 @@
 // The database protocol on libpq: for several relay hosts on one PostgreSQL.
 
+import Database
 import CPQ
 import Foundation
-import PosternStore
 import Synchronization
 
 /// A PostgreSQL database, 15 or later.

@@ -1,7 +1,7 @@
 // PostgreSQL's SQLSTATE codes as the store's two kinds of trouble.
 
+import Database
 import CPQ
-import PosternStore
 
 /// What a statement or a connection failed with, before it is known what to do about it.
 struct PostgresFailure: Error {

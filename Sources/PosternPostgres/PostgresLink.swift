@@ -1,8 +1,8 @@
 // One connection to a PostgreSQL server, made safe: results are read whole and freed, statements are prepared once.
 
+import Database
 import CPQ
 import Glibc
-import PosternStore
 import Synchronization
 
 /// Used by one thread at a time; the pool ensures this.

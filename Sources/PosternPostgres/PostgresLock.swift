@@ -1,6 +1,6 @@
 // An advisory lock, held by a connection.
 
-import PosternStore
+import Database
 import Synchronization
 
 /// Lives as long as its connection: PostgreSQL lets go of the lock when that ends.

@@ -1,8 +1,8 @@
 // A bounded number of connections, shared by threads.
 
+import Database
 import Concurrency
 import Foundation
-import PosternStore
 
 /// Hands out connections one thread at a time. A connection that broke is replaced; one that was idle for long is looked at
 /// before it is used, so that a restart of the server is not noticed by anyone who comes next.

@@ -1,6 +1,6 @@
 // Who writes beside whom: a change that lost too often writes alone for once.
 
-import PosternStore
+import Database
 
 /// How a change takes part in PostgreSQL's queue for the table that every one of ours locks first.
 ///

@@ -1,7 +1,7 @@
 // Values on the wire: arguments as text or octets, columns in PostgreSQL's text form.
 
+import Database
 import CPQ
-import PosternStore
 import Support
 
 /// An argument as libpq takes it.

@@ -1,7 +1,7 @@
 // Whether the files that were opened are still the ones that are under their names.
 
+import Database
 import Glibc
-import PosternStore
 import Synchronization
 
 /// The database's file with its log and the log's index, as they were opened. SQLite goes on with an open file whatever becomes

@@ -1,7 +1,7 @@
 // One connection to a SQLite file, made safe: statements are prepared once, results are read whole.
 
+import Database
 import CSQLite
-import PosternStore
 
 /// Used by one thread at a time; `WriterTurn` and `SQLiteReaders` ensure this. SQLite knows `?` as it is.
 final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {

@@ -1,7 +1,7 @@
 // The database protocol on the system's libsqlite3: the embedded default.
 
+import Database
 import Glibc
-import PosternStore
 
 /// A SQLite database in WAL mode: readers in parallel, one writer, also over several processes on one machine
 /// (`postern` commands while `postern serve` runs). Never on a network file system.

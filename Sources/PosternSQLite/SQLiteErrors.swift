@@ -1,7 +1,7 @@
 // SQLite's result codes as the store's two kinds of trouble.
 
+import Database
 import CSQLite
-import PosternStore
 
 /// What the store says of a result code, primary or extended.
 /// - Parameter message: SQLite's, which names tables and columns, never values.

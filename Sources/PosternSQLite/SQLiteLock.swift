@@ -1,7 +1,7 @@
 // A lock that one of several processes on one machine has.
 
+import Database
 import Glibc
-import PosternStore
 import Synchronization
 
 /// An open file with a lock of flock(2). The file stays: removing it would let two have the lock, each on its own file.

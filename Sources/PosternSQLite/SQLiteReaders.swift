@@ -1,7 +1,7 @@
 // Connections for reading, handed to anyone who asks next.
 
+import Database
 import Concurrency
-import PosternStore
 
 /// Read-only connections to one file, opened as they are needed.
 final class SQLiteReaders: @unchecked Sendable {

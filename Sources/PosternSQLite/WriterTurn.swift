@@ -1,7 +1,7 @@
 // One after another to the one connection that writes, and no longer than each has time for.
 
+import Database
 import Concurrency
-import PosternStore
 import Synchronization
 
 /// Whose turn it is to write. Those who wait are served in their order, mail and decisions before requests over HTTP, which come

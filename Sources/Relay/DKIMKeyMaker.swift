@@ -1,9 +1,10 @@
 // Signing keys between the store, which keeps text, and mail authentication, which signs.
 
+import Database
+import Accounts
 import Foundation
 import MailAuth
 import MailCrypto
-import PosternStore
 
 /// Makes, reads and publishes the relay's signing keys.
 package enum DKIMKeyMaker {

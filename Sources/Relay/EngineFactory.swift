@@ -1,9 +1,10 @@
 // From an installation to the engine that decides about its mail.
 
+import Database
+import Accounts
 import InternetMessage
 import MailAuth
 import PosternConfiguration
-import PosternStore
 import RelayCore
 
 /// Makes engines; the same way for the service and for `postern explain`.

@@ -1,9 +1,9 @@
 // From an installation to what writes its own mail.
 
+import Accounts
 import Foundation
 import Mail
 import PosternConfiguration
-import PosternStore
 import RelayCore
 import SMTP
 

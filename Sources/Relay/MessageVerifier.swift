@@ -2,7 +2,6 @@
 
 import InternetMessage
 import MailAuth
-import PosternStore
 import RelayCore
 
 /// A message with the client that brought it.

@@ -1,9 +1,9 @@
 // DKIM signatures of what leaves the relay, with the active keys of each relay domain.
 
+import Accounts
 import InternetMessage
 import MailAuth
 import MailCrypto
-import PosternStore
 import RelayCore
 import Synchronization
 

@@ -1,11 +1,12 @@
 // The relay of a running service: the milter with what it decides by, exchanged whole when configuration or keys change.
 
+import Database
+import Accounts
 import Concurrency
 import Logging
 import Milter
 import PosternConfiguration
 import PosternMetrics
-import PosternStore
 import RelayCore
 import RelayMilter
 import Synchronization

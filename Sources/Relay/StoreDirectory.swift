@@ -1,7 +1,8 @@
 // The relay's directory on the store: records become the values that RelayCore decides on.
 
+import Database
+import Accounts
 import InternetMessage
-import PosternStore
 import RelayCore
 import Synchronization
 

@@ -1,14 +1,15 @@
 // A whole service of decisions on loopback with its own store: for a backend's developer, on a laptop.
 
+import Database
+import Accounts
+import SignIn
+import Decisions
 import API
 import Foundation
 import HTTP
-import Identity
 import Logging
 import MailCrypto
 import PosternSQLite
-import PosternStore
-import RiskDecisions
 import Service
 import ServiceLifecycle
 

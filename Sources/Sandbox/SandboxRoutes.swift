@@ -1,11 +1,10 @@
 // What a sandbox offers beside /v1/decisions: test tokens and a clock that can be set forward.
 
+import Decisions
 import HTTP
 import HTTPTypes
 import Hummingbird
 import MailCrypto
-import PosternStore
-import RiskDecisions
 import Support
 import Synchronization
 

@@ -1,12 +1,11 @@
 // How the delivery of events is set up for an installation.
 
+import SignIn
 import Events
 import Foundation
-import Identity
 import Logging
 import PosternConfiguration
 import PosternMetrics
-import PosternStore
 import Relay
 
 package enum EventServices {

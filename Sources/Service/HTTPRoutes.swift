@@ -1,17 +1,17 @@
 // The HTTP API: which routes it has, and how it is set up. Add a subject's routes to `modules`.
 
+import Accounts
+import SignIn
+import Decisions
 import API
 import HTTP
-import Identity
 import Logging
 import Mail
 import Monitoring
 import Portal
 import PosternConfiguration
 import PosternMetrics
-import PosternStore
 import Relay
-import RiskDecisions
 import ServiceLifecycle
 
 /// What routes and services are made of. One for the life of a process.

@@ -1,10 +1,10 @@
 // What must be done now and then: counters written, what has expired deleted.
 
+import Accounts
 import Concurrency
 import HTTP
 import Logging
 import Monitoring
-import PosternStore
 import ServiceLifecycle
 
 /// Writes counters and takes away what was removed every second, deletes what has expired and lets unused code go every hour, and

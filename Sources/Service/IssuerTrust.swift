@@ -1,11 +1,11 @@
 // The issuers of the store with their keys, fetched and kept, for whoever verifies what they sign.
 
+import Accounts
+import SignIn
 import Concurrency
 import AsyncHTTPClient
 import Dispatch
-import Identity
 import Logging
-import PosternStore
 import ServiceLifecycle
 
 /// One for the life of a process.

@@ -1,11 +1,12 @@
 // A key file that changes while the service runs, and what older keys made.
 
+import Database
+import Accounts
 import Administration
 import Concurrency
 import HTTP
 import Logging
 import PosternConfiguration
-import PosternStore
 import ServiceLifecycle
 
 /// Looks every second whether the key file is another one, and puts its keys in force; seals again what old ones sealed, one host

@@ -1,10 +1,10 @@
 // Policies that are activated, rolled back and bound while the service runs, and those that nothing needs any more.
 
+import Accounts
+import Decisions
 import Concurrency
 import Logging
 import HTTP
-import PosternStore
-import RiskDecisions
 import ServiceLifecycle
 
 /// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's; deletes once an

@@ -1,13 +1,13 @@
 // The service: the milter, the HTTP API, housekeeping and reloads under one group, started and ended together.
 
+import Accounts
+import Decisions
 import Foundation
 import HTTP
 import Logging
 import Monitoring
 import PosternConfiguration
-import PosternStore
 import Relay
-import RiskDecisions
 import ServiceLifecycle
 import Synchronization
 

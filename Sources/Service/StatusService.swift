@@ -1,11 +1,11 @@
 // Tells the database every two seconds how the service is doing.
 
+import Accounts
 import Concurrency
 import Foundation
 import HTTP
 import Logging
 import Monitoring
-import PosternStore
 import ServiceLifecycle
 
 struct StatusService: Service {

@@ -1,11 +1,11 @@
 // /v1/decisions over HTTP: bodies, problems, Idempotency-Key.
 
+import Database
+import SignIn
+import Decisions
 import API
 import Foundation
-import Identity
 import Logging
-import PosternStore
-import RiskDecisions
 import Testing
 
 @Suite struct DecisionRoutesTests {

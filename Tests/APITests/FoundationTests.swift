@@ -1,9 +1,10 @@
 // What every route has in common: keys, scopes, rates, bodies, ids, problems.
 
+import Database
+import Accounts
 import HTTP
 import HTTPTypes
 import Hummingbird
-import PosternStore
 import Testing
 
 /// Routes that only these tests have.

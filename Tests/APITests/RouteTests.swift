@@ -1,9 +1,9 @@
 // What each route answers.
 
+import Accounts
 import Foundation
 import HTTPTypes
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct RouteTests {

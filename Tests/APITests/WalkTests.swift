@@ -1,13 +1,13 @@
 // Every route with every kind of key: nothing of another team is found, and the description names every route.
 
+import Accounts
+import Decisions
 import API
 import Foundation
 import HTTP
 import HTTPTypes
 import InternetMessage
 import PolicyRules
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Testing
 import Yams

@@ -1,11 +1,12 @@
 // The policies in force on a host: who is served by what, and what happens when a newer one does not load.
 
+import Database
+import Accounts
+import Decisions
 import Foundation
 import Logging
 import MailCrypto
 import PosternSQLite
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Synchronization
 import Testing

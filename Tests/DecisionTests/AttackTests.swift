@@ -1,8 +1,8 @@
 // The attacks: each as someone would try it, and what comes of it.
 
+import Accounts
+import Decisions
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Support
 import Testing

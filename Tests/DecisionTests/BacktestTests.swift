@@ -1,8 +1,7 @@
 // A candidate before the log: what it would have changed, what is known of those people, and what the log cannot say.
 
+import Decisions
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Testing
 

@@ -1,8 +1,7 @@
 // What is remembered in a process stays bounded, whatever is set and removed.
 
+@testable import Decisions
 import Testing
-
-@testable import RiskDecisions
 
 @Suite struct BoundedMemoryTests {
     /// A key that was removed stayed in the order: set again, it went with its first place, before older ones.

@@ -1,12 +1,13 @@
 // A store, an issuer and a service, with a clock and a store that the test moves.
 
+import Database
+import Accounts
+import SignIn
+import Decisions
 import Foundation
-import Identity
 import InternetMessage
 import Logging
 import PosternSQLite
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Synchronization
 import Testing

@@ -1,8 +1,7 @@
 // A version of the default policy says which one it is.
 
+import Decisions
 import Foundation
-import PosternStore
-import RiskDecisions
 import Testing
 
 @Suite struct DefaultPolicyVersionTests {

@@ -1,8 +1,8 @@
 // The store is away: answers go on, none is an error, none is a block, and sensitive actions are asked for more.
 
+import Database
+import Decisions
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Synchronization
 import Testing

@@ -1,9 +1,9 @@
 // What is settled before the policy is asked, and which signals it gets: the pure part alone.
 
+import Accounts
+import Decisions
 import CEL
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Support
 import Testing

@@ -1,8 +1,8 @@
 // A decision log as a month of ordinary use would leave it: made up from a seed, decided by the policy in force.
 
+import Accounts
+import Decisions
 import CEL
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Testing
 

@@ -1,7 +1,6 @@
 // Policies that take long are not evaluated on Swift's few threads, on which HTTP is answered.
 
-import PosternStore
-import RiskDecisions
+import Decisions
 import RiskPolicy
 import Synchronization
 import Testing

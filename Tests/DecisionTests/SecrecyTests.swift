@@ -1,8 +1,8 @@
 // What a team must not be able to read: facts of other teams, out of codes, challenges, or the work that an answer takes.
 
+import Accounts
+import Decisions
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Testing
 

@@ -1,8 +1,8 @@
 // An app goes to another team: the old one is told so, no one signs up with it any more, and the new one goes on as before.
 
+import Accounts
+import Decisions
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Testing
 

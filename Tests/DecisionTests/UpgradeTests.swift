@@ -1,8 +1,8 @@
 // An app's own account becomes one of Postern: asked about, checked, bound once.
 
+import Accounts
+import Decisions
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Testing
 

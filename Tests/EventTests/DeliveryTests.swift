@@ -1,10 +1,10 @@
 // Events arrive: every one, in order for each account, at least once, whatever the endpoint does.
 
+import Accounts
+import SignIn
 import Events
 import Foundation
-import Identity
 import InternetMessage
-import PosternStore
 import Synchronization
 import Testing
 

@@ -1,14 +1,15 @@
 // A store with one team, its users and endpoints, a delivery whose clock the test turns, and its own DNS.
 
+import Database
+import Accounts
+import SignIn
 import Events
 import Foundation
-import Identity
 import InternetMessage
 import Logging
 import MailAuth
 import NIOPosix
 import PosternSQLite
-import PosternStore
 import Synchronization
 import Testing
 

@@ -1,11 +1,12 @@
 // Hosts of one installation: `serve` processes on one store, without Postfix, and a receiver of their events.
 
+import Accounts
+import Events
 import DNSClient
 import DNSTesting
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 import PostfixHarness
 import PostgresHarness
 import Testing

@@ -1,8 +1,8 @@
 // Two hosts deliver events as one: a leader that hangs, one that goes on later, clocks that differ.
 
+import Accounts
 import Events
 import Foundation
-import PosternStore
 import PostfixHarness
 import PostgresHarness
 import Testing

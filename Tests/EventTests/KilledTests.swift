@@ -1,11 +1,12 @@
 // Postern is killed in the middle of a thousand changes, and every event arrives.
 
+import Accounts
+import Events
 import DNSClient
 import DNSTesting
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 import PostfixHarness
 import Testing
 

@@ -1,9 +1,10 @@
 // The lease by a clock that the test turns: who has it, and who only thinks so.
 
+import Database
+import Accounts
 import Events
 import Foundation
 import PosternSQLite
-import PosternStore
 import Synchronization
 import Testing
 

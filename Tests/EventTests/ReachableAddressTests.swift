@@ -3,7 +3,6 @@
 import Events
 import MailAuth
 import NIOCore
-import PosternStore
 import Testing
 
 @Suite struct ReachableAddressTests {

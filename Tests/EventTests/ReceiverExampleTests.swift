@@ -1,9 +1,8 @@
 // The receiver of docs/EVENTS.md, run unchanged there.
 
+import SignIn
 import Events
 import Foundation
-import Identity
-import PosternStore
 import PostfixHarness
 import Testing
 

@@ -1,7 +1,7 @@
 // A receiver of events on loopback: HTTPS with a certificate for hooks.example, behaving as a test wants it to.
 
+import SignIn
 import Foundation
-import Identity
 import JSON
 import NIOCore
 import NIOHTTP1

@@ -1,11 +1,12 @@
 // A whole message to an inbox, from the store to a mail server: what it says, how it is signed, and that an answer finds its way.
 
+import Database
+import Accounts
 import Foundation
 import InternetMessage
 import MailAuth
 import MailCrypto
 import PosternSQLite
-import PosternStore
 import PostfixHarness
 import RelayCore
 import Testing

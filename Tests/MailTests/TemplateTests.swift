@@ -1,7 +1,7 @@
 // The texts of our own messages: built in, replaced by files, and checked before one is sent.
 
+import Accounts
 import Foundation
-import PosternStore
 import Testing
 @testable import Mail
 

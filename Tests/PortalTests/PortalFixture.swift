@@ -1,5 +1,7 @@
 // The page over a store and its own mail server, and a visitor with a cookie jar.
 
+import Database
+import Accounts
 import Foundation
 import HTTPTypes
 import Hummingbird
@@ -8,7 +10,6 @@ import InternetMessage
 import Logging
 import Mail
 import PosternSQLite
-import PosternStore
 import PostfixHarness
 import RelayCore
 import SMTP

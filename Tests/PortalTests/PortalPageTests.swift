@@ -1,7 +1,9 @@
 // What users do on their page, and what becomes of it in the store and in their inboxes.
 
+import Database
+import Accounts
+import SignIn
 import Foundation
-import PosternStore
 import Testing
 
 @testable import Portal

@@ -1,8 +1,8 @@
 // What keeps others out: tokens of forms, origins, header fields, and users apart from each other.
 
+import Accounts
 import Foundation
 import HTTPTypes
-import PosternStore
 import Testing
 
 @testable import Portal

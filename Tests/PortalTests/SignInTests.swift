@@ -1,7 +1,8 @@
 // The door: one answer for everyone, links that work once and in one browser, sessions that no one can plant.
 
+import Accounts
+import SignIn
 import Foundation
-import PosternStore
 import Testing
 
 @testable import Portal

@@ -1,9 +1,9 @@
 // Configuration: layers, unknown keys with their place, values out of range.
 
+import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 import Testing
 
 @Suite struct ConfigurationTests {

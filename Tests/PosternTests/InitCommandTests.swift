@@ -1,7 +1,7 @@
 // postern init, and what an installation needs to be opened.
 
+import Database
 import Foundation
-import PosternStore
 import Testing
 
 @Suite struct InitCommandTests {

@@ -1,8 +1,8 @@
 // Root's commands beside a service of another user: what they make is that user's, and no link of theirs is followed.
 
+import Accounts
 import Foundation
 import PosternConfiguration
-import PosternStore
 import PostfixHarness
 import Testing
 

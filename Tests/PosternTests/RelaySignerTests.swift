@@ -1,8 +1,9 @@
 // A running relay takes up changes of its keys.
 
+import Database
+import Accounts
 import Foundation
 import PosternConfiguration
-import PosternStore
 import Relay
 import Testing
 

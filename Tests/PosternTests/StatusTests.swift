@@ -1,10 +1,11 @@
 // What `postern status` says of services, of the last hour and of trouble.
 
+import Database
+import Accounts
 import Foundation
 import HTTP
 import Logging
 import PosternMetrics
-import PosternStore
 import Testing
 @testable import Doctor
 @testable import Monitoring

@@ -1,8 +1,8 @@
 // The database as a whole: on PostgreSQL, copied, backed up, restored; and keys that are replaced.
 
+import Accounts
 import Foundation
 import PosternConfiguration
-import PosternStore
 import PostgresHarness
 import Testing
 

@@ -1,9 +1,9 @@
 // What the relay's directory asks of the store.
 
+import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 import Relay
 import RelayCore
 import Testing

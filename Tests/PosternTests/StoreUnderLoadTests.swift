@@ -1,9 +1,10 @@
 // The database as a whole while others write to it, and when it is ended or refused in the middle.
 
+import Database
+import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 import PostfixHarness
 import PostgresHarness
 import Synchronization

@@ -6,7 +6,7 @@ import Testing
 @Suite struct TokenCommandTests {
     /// The vectors of the tokens' own tests.
     private static let vectors = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("IdentityTests/Vectors")
+        .appendingPathComponent("SignInTests/Vectors")
 
     /// An answer of a batch. Claims are left alone: they may hold numbers that Foundation cannot (1e400).
     private struct Response: Decodable {

@@ -1,8 +1,8 @@
 // Relay addresses: one for each user and team, the same when asked again.
 
+import Accounts
 import InternetMessage
 import MailCrypto
-import PosternStore
 import Support
 import Testing
 

@@ -1,7 +1,11 @@
 // Apps and endpoints that are removed while much hangs on them: gone for everyone at once, and away in small steps.
 
+import Database
+import Accounts
+import SignIn
+import Decisions
+import Events
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct AppRemovalTests {

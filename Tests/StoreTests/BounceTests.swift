@@ -1,7 +1,7 @@
 // Permanent failures of inboxes, and what suspends forwarding and ends it.
 
+import Accounts
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct BounceTests {

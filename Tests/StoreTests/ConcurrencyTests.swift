@@ -1,6 +1,8 @@
 // What several hosts and requests do at the same time.
 
-import PosternStore
+import Database
+import Accounts
+import Decisions
 import Testing
 
 @Suite struct ConcurrencyTests {

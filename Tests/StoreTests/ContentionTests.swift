@@ -1,9 +1,11 @@
 // Many change different accounts of one PostgreSQL at the same time: how often one must be repeated, as it lost against another
 // one.
 
+import Database
+import Accounts
+import Events
 import Foundation
 import PosternPostgres
-import PosternStore
 import PostgresHarness
 import Synchronization
 import Testing

@@ -1,7 +1,8 @@
 // Counters, limits and things that happen once: exact under concurrency.
 
+import Database
+import Accounts
 import Foundation
-import PosternStore
 import Testing
 
 @Suite struct CounterTests {

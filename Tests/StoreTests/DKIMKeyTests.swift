@@ -1,7 +1,9 @@
 // Signing keys: what may sign when, and that they are sealed.
 
+import Database
+import Accounts
+import Relay
 import Foundation
-import PosternStore
 import Testing
 
 @Suite struct DKIMKeyTests {

@@ -1,7 +1,7 @@
 // The database file under several connections: it is read as it grows and shrinks, no part of it is mapped, and no lock is lost.
 
+import Database
 import Foundation
-import PosternStore
 import Testing
 
 @testable import PosternSQLite

@@ -1,8 +1,10 @@
 // The decision log, what is settled with it, and what teams report back.
 
+import Database
+import Accounts
+import Decisions
 import Foundation
 import InternetMessage
-import PosternStore
 import Synchronization
 import Testing
 

@@ -1,10 +1,12 @@
 // The engines that the whole suite runs on, and a fresh store on one of them.
 
+import Database
+import Accounts
+import Events
 import Foundation
 import InternetMessage
 import PosternPostgres
 import PosternSQLite
-import PosternStore
 import PostgresHarness
 import Testing
 

@@ -1,7 +1,7 @@
 // Events of other issuers: once each, never overtaken by an older one, and never about our own forwarding.
 
+import Accounts
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct ExternalEventTests {

@@ -1,7 +1,8 @@
 // What a decision reads of a grant, in one statement: who is found, what is counted, and for how long.
 
+import Accounts
+import Decisions
 import Foundation
-import PosternStore
 import Testing
 
 @Suite struct HistoryTests {

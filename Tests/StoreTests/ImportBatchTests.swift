@@ -1,8 +1,9 @@
 // Rows that are imported together become what they become one by one.
 
+import Accounts
+import Import
 import Foundation
 import InternetMessage
-import PosternStore
 import Testing
 import TestSupport
 

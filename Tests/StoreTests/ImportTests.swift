@@ -1,7 +1,9 @@
 // Import in the store: whole rows or none of them, nothing twice, and rehearsals of which nothing remains.
 
+import Database
+import Accounts
+import Import
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct ImportTests {

@@ -1,7 +1,8 @@
 // Inboxes: one owner, one default, never at the relay.
 
+import Database
+import Accounts
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct InboxTests {

@@ -1,7 +1,9 @@
 // Issuers and what is kept of them.
 
+import Database
+import Accounts
+import SignIn
 import Foundation
-import PosternStore
 import Testing
 
 @Suite struct IssuerTests {

@@ -1,8 +1,11 @@
 // Keys are replaced while values of both are in the database.
 
+import Administration
+import Database
+import Accounts
+import Relay
 import Foundation
 import InternetMessage
-import PosternStore
 import Support
 import Testing
 

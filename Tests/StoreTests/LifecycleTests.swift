@@ -1,7 +1,9 @@
 // Consent and accounts, paragraph by paragraph of DESIGN.md section 5.
 
+import Database
+import Accounts
+import Events
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct LifecycleTests {

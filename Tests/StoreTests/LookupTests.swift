@@ -1,8 +1,9 @@
 // What an account knows of its grants and inboxes (migration 12) is what they say, whatever happens to them.
 
+import Database
+import Accounts
 import Foundation
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct LookupTests {

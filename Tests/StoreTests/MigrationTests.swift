@@ -1,7 +1,7 @@
 // Migrations: from nothing, again, from a newer program, with another history.
 
+import Database
 import Foundation
-import PosternStore
 import Testing
 
 @Suite struct MigrationTests {

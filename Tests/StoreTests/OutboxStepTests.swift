@@ -1,6 +1,8 @@
 // Many events: whoever changes all of them does it in steps, and whoever looks at them looks at some.
 
-import PosternStore
+import Database
+import Accounts
+import Events
 import Synchronization
 import Testing
 

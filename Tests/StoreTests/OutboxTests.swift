@@ -1,8 +1,9 @@
 // Every change of forwarding, consent and existence writes its event in the transaction of the change.
 
+import Accounts
+import Events
 import Foundation
 import InternetMessage
-import PosternStore
 import Synchronization
 import Testing
 

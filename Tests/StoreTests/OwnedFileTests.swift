@@ -1,8 +1,8 @@
 // Files that root makes in another user's folder, and links that are there.
 
+import Database
 import Foundation
 import PosternSQLite
-import PosternStore
 import Testing
 
 @Suite(.enabled(if: getuid() == 0, "these tests run as root alone"))

@@ -1,6 +1,7 @@
 // Policies in the store: what is kept, what decides for whom, and the way back.
 
-import PosternStore
+import Accounts
+import Decisions
 import Testing
 
 @Suite struct PolicyTests {

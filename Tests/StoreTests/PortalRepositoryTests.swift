@@ -1,7 +1,8 @@
 // The page of one's own: links that work once, in one browser, for a while; sessions that end.
 
+import Accounts
+import SignIn
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct PortalRepositoryTests {

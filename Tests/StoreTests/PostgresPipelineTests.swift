@@ -1,8 +1,8 @@
 // BEGIN travels with the first statement, and the end of a read is not waited for: what may go wrong with that.
 
+import Database
 import Foundation
 import PosternPostgres
-import PosternStore
 import PostgresHarness
 import Testing
 

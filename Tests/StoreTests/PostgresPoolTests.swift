@@ -1,8 +1,8 @@
 // A server without a connection left: anyone who has some goes on with them.
 
+import Database
 import Foundation
 import PosternPostgres
-import PosternStore
 import PostgresHarness
 import Synchronization
 import Testing

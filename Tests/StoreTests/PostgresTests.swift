@@ -1,8 +1,8 @@
 // What only a server can do: go away and come back, be a standby, refuse, be shared by several hosts.
 
+import Database
 import Foundation
 import PosternPostgres
-import PosternStore
 import PostgresHarness
 import Testing
 

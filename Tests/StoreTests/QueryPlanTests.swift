@@ -1,8 +1,9 @@
 // The path of mail must not grow slower with the number of addresses: no query of it may walk through a table.
 
+import Accounts
+import Decisions
 import InternetMessage
 import PosternSQLite
-import PosternStore
 import Testing
 
 @Suite struct QueryPlanTests {

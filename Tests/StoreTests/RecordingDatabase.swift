@@ -1,6 +1,6 @@
 // A database that remembers every statement it is asked for.
 
-import PosternStore
+import Database
 import Synchronization
 
 final class RecordingDatabase: Database {

@@ -1,7 +1,7 @@
 // Redirect URIs that are taken, and those that are not.
 
+import Accounts
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct RedirectURITests {

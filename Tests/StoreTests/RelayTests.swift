@@ -1,7 +1,7 @@
 // What the relay reads about a recipient.
 
+import Accounts
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct RelayTests {

@@ -1,9 +1,10 @@
 // A store that an earlier program made: it opens, lacks nothing that was released before, and is read whole.
 
+import Database
+import Accounts
 import Foundation
 import InternetMessage
 import PosternSQLite
-import PosternStore
 import Testing
 
 @Suite struct ReleasedStoreTests {

@@ -1,7 +1,8 @@
 // Teams and accounts that are removed while they are large: gone for everyone at once, and away in small steps.
 
+import Accounts
+import Events
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct RemovalTests {

@@ -1,7 +1,7 @@
 // Statements by interpolation, and rows by the names of their columns.
 
+import Database
 import PosternSQLite
-import PosternStore
 import Testing
 
 @Suite struct SQLTests {

@@ -1,8 +1,8 @@
 // What is SQLite's own: files, locks, and which trouble passes.
 
+import Database
 import Foundation
 import PosternSQLite
-import PosternStore
 import Testing
 
 @Suite struct SQLiteTests {

@@ -1,8 +1,9 @@
 // What a stolen database shows: no inbox, no name.
 
+import Database
+import Accounts
 import Foundation
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct SecrecyTests {

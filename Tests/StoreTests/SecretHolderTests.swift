@@ -1,6 +1,6 @@
 // Values that hold keys, printed.
 
-import PosternStore
+import Accounts
 import Testing
 
 @Suite struct SecretHolderTests {

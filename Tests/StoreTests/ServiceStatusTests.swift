@@ -1,6 +1,7 @@
 // What services say of themselves, and the minutes that they count.
 
-import PosternStore
+import Monitoring
+import Accounts
 import Testing
 
 @Suite struct ServiceStatusTests {

@@ -1,7 +1,9 @@
 // What goes on at the same time in the store: retention and removals beside decisions, counts and sign-ups.
 
+import Database
+import Accounts
+import Events
 import Foundation
-import PosternStore
 import Synchronization
 import Testing
 

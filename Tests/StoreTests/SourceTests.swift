@@ -1,6 +1,6 @@
 // Outbound sources: what may be registered, and how many.
 
-import PosternStore
+import Accounts
 import Testing
 
 @Suite struct SourceTests {

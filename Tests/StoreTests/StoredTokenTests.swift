@@ -1,8 +1,9 @@
 // Addresses kept under a token.
 
+import Database
+import Accounts
 import Foundation
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct StoredTokenTests {

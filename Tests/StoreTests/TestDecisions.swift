@@ -1,6 +1,7 @@
 // A store with an app and short forms for what decisions do with it.
 
-import PosternStore
+import Accounts
+import Decisions
 import Testing
 
 final class TestDecisions: Sendable {

@@ -1,7 +1,8 @@
 // An app with many consents moves to another team while users sign up: in small steps that are at odds with no one.
 
+import Database
+import Accounts
 import Foundation
-import PosternStore
 import Synchronization
 import Testing
 

@@ -1,7 +1,9 @@
 // Transfer of an app to another team, sentence by sentence of DESIGN.md section 5.
 
+import Database
+import Accounts
+import Events
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct TransferTests {

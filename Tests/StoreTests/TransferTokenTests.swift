@@ -1,7 +1,10 @@
 // What tokens say of a user while an app moves to another team, and afterwards.
 
+import Database
+import Accounts
+import SignIn
+import Events
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct TransferTokenTests {

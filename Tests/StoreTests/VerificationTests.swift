@@ -1,7 +1,7 @@
 // Verifications: by code, link and answer; how often, for how long, and for whom.
 
+import Accounts
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct VerificationTests {

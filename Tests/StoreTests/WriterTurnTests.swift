@@ -1,8 +1,8 @@
 // Who waits for the one connection that writes.
 
+import Database
 import Foundation
 @testable import PosternSQLite
-import PosternStore
 import Synchronization
 import Testing
 

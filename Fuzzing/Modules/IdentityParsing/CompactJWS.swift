@@ -1,1 +1,1 @@
-../../../Sources/Identity/Tokens/CompactJWS.swift
+../../../Sources/SignIn/Tokens/CompactJWS.swift

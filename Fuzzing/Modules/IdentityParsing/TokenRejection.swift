@@ -1,1 +1,1 @@
-../../../Sources/Identity/Tokens/TokenRejection.swift
+../../../Sources/SignIn/Tokens/TokenRejection.swift

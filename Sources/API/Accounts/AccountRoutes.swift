@@ -1,8 +1,8 @@
 // /v1/accounts: what a team may know of its accounts, and how it ends what the user began there; for the operator, everyone's.
 
+import Accounts
 import HTTP
 import Hummingbird
-import PosternStore
 
 package struct AccountRoutes: RouteModule {
     private let parts: RouteParts

@@ -1,9 +1,9 @@
 // `POST /v1/addresses/lookup`: is a relay address active, may we write to it now, and why not. And the operator's switch.
 
+import Accounts
 import HTTP
 import Hummingbird
 import InternetMessage
-import PosternStore
 
 package struct AddressRoutes: RouteModule {
     private let parts: RouteParts

@@ -1,7 +1,7 @@
 // A relay address as HTTP and commands show it.
 
+import Accounts
 import HTTP
-import PosternStore
 
 /// A relay address with the account that it belongs to.
 package struct AddressView: Encodable, Sendable {

@@ -1,10 +1,9 @@
 // Bodies of /v1/decisions as values.
 
+import Decisions
 import CEL
 import HTTP
 import JSON
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 
 /// The members of a body, each read by its kind; others are refused.

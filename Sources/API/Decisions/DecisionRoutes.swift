@@ -1,11 +1,10 @@
 // /v1/decisions: questions, answers, outcomes, completion of upgrades.
 
+import Decisions
 import HTTP
 import HTTPTypes
 import Hummingbird
 import JSON
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 
 extension BlockingPool: BlockingExecutor {}

@@ -1,8 +1,8 @@
 // /v1/events: what a team was notified of its accounts, what could not be delivered, and having it sent again.
 
+import Events
 import HTTP
 import Hummingbird
-import PosternStore
 
 package struct EventRoutes: RouteModule {
     private let parts: RouteParts

@@ -1,7 +1,7 @@
 // An event of the outbox as HTTP and commands show it.
 
+import Events
 import HTTP
-import PosternStore
 
 /// An event that a team was sent, or will be.
 package struct EventView: Encodable, Sendable {

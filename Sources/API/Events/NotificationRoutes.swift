@@ -1,11 +1,11 @@
 // POST /v1/notifications/{issuer}: events of other issuers, as Apple sends them.
 
+import Accounts
+import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Identity
 import Logging
-import PosternStore
 
 package struct NotificationRoutes: RouteModule {
     private let parts: RouteParts

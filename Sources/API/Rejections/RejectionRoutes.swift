@@ -1,8 +1,8 @@
 // `GET /v1/rejections`: why our mail was refused lately.
 
+import Accounts
 import HTTP
 import Hummingbird
-import PosternStore
 
 /// Refusals of a source that have one reason.
 package struct RejectionView: Encodable, Sendable {

@@ -1,9 +1,10 @@
 // Whether the service lives, and whether it can do its work.
 
+import Database
+import Accounts
+import Decisions
 import HTTP
 import Hummingbird
-import PosternStore
-import RiskDecisions
 
 /// `/healthz` and `/readyz`.
 package struct HealthRoutes: RouteModule {

@@ -1,10 +1,9 @@
 // Errors under /auth: RFC 6749 section 5.2.
 
+import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Identity
-import PosternStore
 
 /// An error as clients of OAuth know it.
 struct AuthError: Error, Sendable {

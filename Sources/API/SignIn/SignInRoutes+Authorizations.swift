@@ -1,11 +1,11 @@
 // POST /v1/authorizations: the operator's own sign-in page obtains a code and an identity token for a user.
 
+import Accounts
+import SignIn
 import HTTP
 import Hummingbird
-import Identity
 import InternetMessage
 import JSON
-import PosternStore
 import Support
 
 extension SignInRoutes {

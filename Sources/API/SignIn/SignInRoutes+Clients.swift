@@ -1,11 +1,11 @@
 // Who a client is: client_id and client_secret, a JWT that its team signed.
 
+import Accounts
+import SignIn
 import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Identity
-import PosternStore
 
 extension SignInRoutes {
     /// The client. In the body (`client_secret_post`) or by HTTP Basic, and not by both (RFC 6749 section 2.3).

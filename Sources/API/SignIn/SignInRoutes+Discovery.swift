@@ -1,9 +1,9 @@
 // GET /auth/keys and /.well-known/openid-configuration: what a client needs to know of the provider.
 
+import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Identity
 import JSON
 
 /// Public keys, and the discovery document (OpenID Connect Discovery 1.0 section 3).

@@ -1,10 +1,9 @@
 // POST /auth/usermigrationinfo: how two teams speak of a user while an app moves from one to the other.
 
+import Accounts
 import HTTP
 import Hummingbird
-import Identity
 import JSON
-import PosternStore
 
 extension SignInRoutes {
     /// The old team sends `sub` and `target` (the new team's identifier) and gets a `transfer_sub`; the new team sends that and

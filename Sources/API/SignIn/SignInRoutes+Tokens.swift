@@ -1,12 +1,12 @@
 // POST /auth/token and /auth/revoke, as clients of Sign in with Apple know them.
 
+import Accounts
+import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Identity
 import JSON
 import MailCrypto
-import PosternStore
 
 /// The endpoints that teams' backends ask.
 extension SignInRoutes {

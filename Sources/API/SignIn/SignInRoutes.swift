@@ -1,12 +1,11 @@
 // Sign-in for clients: what its endpoints are made of, and which there are.
 
+import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Identity
 import InternetMessage
 import JSON
-import PosternStore
 
 /// The provider as configured.
 package struct ProviderSettings: Sendable {

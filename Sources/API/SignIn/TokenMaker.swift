@@ -1,12 +1,12 @@
 // Identity tokens, and answers that hold them.
 
+import Accounts
+import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
-import Identity
 import InternetMessage
 import JSON
-import PosternStore
 
 /// Makes identity tokens.
 struct TokenMaker: Sendable {

@@ -1,8 +1,8 @@
 // `GET /v1/sources`: where a team sends from, and what its DNS lacks. `POST /v1/sources/check`: one domain, looked at closely.
 
+import Accounts
 import HTTP
 import Hummingbird
-import PosternStore
 
 /// One thing about a domain that was looked at.
 package struct SourceFinding: Encodable, Sendable, Hashable {

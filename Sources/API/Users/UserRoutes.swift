@@ -1,10 +1,11 @@
 // Operator routes: users, their inboxes and their addresses. Inboxes come in bodies alone, and go out as a hint.
 
+import Database
+import Accounts
 import HTTP
 import HTTPTypes
 import Hummingbird
 import InternetMessage
-import PosternStore
 
 package struct UserRoutes: RouteModule {
     private let parts: RouteParts

@@ -1,7 +1,7 @@
 // A user and an inbox as HTTP and commands show them.
 
+import Accounts
 import HTTP
-import PosternStore
 
 /// A user; one by one, with inboxes and addresses.
 package struct UserView: Encodable, Sendable {

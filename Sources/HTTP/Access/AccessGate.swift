@@ -1,8 +1,8 @@
 // Who comes in: bearer keys (RFC 6750), scopes, rates.
 
+import Accounts
 import HTTPTypes
 import Hummingbird
-import PosternStore
 
 /// Lets keys with a scope in, each at its rate. Throws `Problem`: 401, 403, 429.
 struct AccessGate: RouterMiddleware {

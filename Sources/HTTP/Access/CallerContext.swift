@@ -1,7 +1,7 @@
 // Who asks: a handler of a route that needs a key gets its caller with the context, which cannot be made without one.
 
+import Accounts
 import Hummingbird
-import PosternStore
 
 /// The holder of an API key.
 package struct Principal: Sendable, Hashable {

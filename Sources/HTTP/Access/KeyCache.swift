@@ -1,7 +1,7 @@
 // API keys in memory: a request costs no read of the store, and keys are still checked while the store is away.
 
+import Accounts
 import MailCrypto
-import PosternStore
 import Synchronization
 
 /// The keys that are not revoked. `refresh` is called every second, so that a revocation takes effect within two. A key that is

@@ -1,9 +1,9 @@
 // Errors as they go over the wire: problem details (RFC 9457).
 
+import Database
 import Foundation
 import HTTPTypes
 import Hummingbird
-import PosternStore
 
 /// An error that the asker may see. Throw it from any route outside `/auth`.
 package struct Problem: Error, Sendable {

@@ -1,7 +1,7 @@
 // Threads for calls that block: the store, name look-ups. Never on an event loop, never on Swift's own few threads.
 
+import Database
 import NIOPosix
-import PosternStore
 
 /// Its own pool of threads.
 package final class BlockingPool: Sendable {

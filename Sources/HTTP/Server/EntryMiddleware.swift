@@ -1,11 +1,11 @@
 // Around every request: its id, its line in the log, and errors as problem details.
 
+import Database
 import Hummingbird
 import HTTPTypes
 import Logging
 import MailCrypto
 import NIOHTTP1
-import PosternStore
 import Support
 
 struct EntryMiddleware: RouterMiddleware {

@@ -1,9 +1,9 @@
 // The texts of messages that Postern writes itself: built in, and replaced by files of the operator's.
 
+import Accounts
 import Foundation
 import InternetMessage
 import Mustache
-import PosternStore
 
 /// What a text cannot be used for.
 package struct TemplateError: Error, Sendable, Hashable, CustomStringConvertible {

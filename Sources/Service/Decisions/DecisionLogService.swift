@@ -1,9 +1,9 @@
 // The decision log while the service runs: written several times a second. How long it is kept is housekeeping's.
 
+import Accounts
 import Concurrency
 import HTTP
 import Logging
-import PosternStore
 import ServiceLifecycle
 
 /// Writes what decisions leave behind, and deletes nonces, keys and slices past their time. At the end everything that waits is

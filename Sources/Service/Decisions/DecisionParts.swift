@@ -1,11 +1,12 @@
 // What decides, and keeps the log of it: made once for a process, used by routes, services and commands.
 
+import Database
+import Accounts
+import SignIn
+import Decisions
 import API
-import Identity
 import Logging
 import PosternMetrics
-import PosternStore
-import RiskDecisions
 
 /// The service of decisions with what it is made of.
 package struct DecisionParts: Sendable {

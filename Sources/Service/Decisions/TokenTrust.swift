@@ -1,6 +1,6 @@
 // Which issuers' tokens are taken in questions: those of the store, and this installation itself.
 
-import Identity
+import SignIn
 import Synchronization
 
 /// Issuers and keys in service.

@@ -1,7 +1,8 @@
 // postern account: users as teams see them.
 
+import Database
+import Accounts
 import ArgumentParser
-import PosternStore
 
 struct AccountCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,10 +1,11 @@
 // postern import: users, inboxes and accounts from a file.
 
+import Database
+import Accounts
 import ArgumentParser
 import Foundation
 import Import
 import PosternConfiguration
-import PosternStore
 
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

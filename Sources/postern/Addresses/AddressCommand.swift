@@ -1,8 +1,9 @@
 // postern address: relay addresses.
 
+import Database
+import Accounts
 import ArgumentParser
 import InternetMessage
-import PosternStore
 
 struct AddressCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
 // postern app: the clients of a team.
 
+import Accounts
 import ArgumentParser
-import PosternStore
 
 struct AppCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,8 @@
 // postern app key and postern app redirect: what an app's backend signs in with, and where sign-ins are answered to.
 
+import SignIn
 import ArgumentParser
 import Foundation
-import Identity
-import PosternStore
 
 extension AppCommand {
     struct Redirect: ParsableCommand {

@@ -1,7 +1,8 @@
 // postern app nonce: how an app's identity tokens carry the nonce of a question.
 
+import Database
+import Accounts
 import ArgumentParser
-import PosternStore
 
 extension AppCommand {
     struct Nonce: ParsableCommand {

@@ -1,7 +1,8 @@
 // postern transfer: an app moves from one team to another.
 
+import Database
+import Accounts
 import ArgumentParser
-import PosternStore
 
 struct TransferCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,14 +1,13 @@
 // postern decide: the question of POST /v1/decisions from the command line.
 
+import SignIn
+import Decisions
 import ArgumentParser
 import CEL
 import Foundation
-import Identity
 import Logging
 import Monitoring
 import PosternConfiguration
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 import Service
 

@@ -1,11 +1,11 @@
 // postern decision: the log of decisions.
 
+import Database
+import Accounts
+import Decisions
 import ArgumentParser
 import Foundation
-import Identity
 import JSON
-import PosternStore
-import RiskDecisions
 
 struct DecisionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

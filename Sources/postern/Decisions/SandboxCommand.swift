@@ -1,10 +1,10 @@
 // postern sandbox: decisions to try things out with, on this machine alone.
 
+import Accounts
+import Decisions
 import ArgumentParser
 import Foundation
 import Logging
-import PosternStore
-import RiskDecisions
 import Sandbox
 
 struct SandboxCommand: AsyncParsableCommand {

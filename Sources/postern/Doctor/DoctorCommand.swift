@@ -1,11 +1,11 @@
 // `postern doctor`: looks at the relay from outside, at Postfix, and at this machine.
 
+import Accounts
 import ArgumentParser
 import Doctor
 import Foundation
 import MailAuth
 import PosternConfiguration
-import PosternStore
 import Relay
 
 struct DoctorCommand: ParsableCommand {

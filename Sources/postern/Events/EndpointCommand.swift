@@ -1,11 +1,11 @@
 // postern endpoint: where apps hear of changes.
 
+import SignIn
+import Events
 import ArgumentParser
 import Foundation
-import Identity
 import Logging
 import PosternConfiguration
-import PosternStore
 import Service
 
 struct EndpointCommand: AsyncParsableCommand {

@@ -1,8 +1,8 @@
 // postern event: what waits for endpoints, and what does not any more.
 
+import Events
 import HTTP
 import ArgumentParser
-import PosternStore
 
 struct EventCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

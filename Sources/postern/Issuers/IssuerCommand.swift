@@ -1,11 +1,11 @@
 // postern issuer: whose identity tokens and events are taken.
 
+import Accounts
+import SignIn
 import ArgumentParser
 import AsyncHTTPClient
 import Foundation
-import Identity
 import Logging
-import PosternStore
 
 struct IssuerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

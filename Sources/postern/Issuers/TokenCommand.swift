@@ -1,12 +1,11 @@
 // postern token: verify identity tokens by hand.
 
+import SignIn
 import ArgumentParser
 import Foundation
-import Identity
 import JSON
 import Logging
 import PosternConfiguration
-import PosternStore
 
 struct TokenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -3,7 +3,6 @@
 import ArgumentParser
 import Foundation
 import MailAuth
-import PosternStore
 import Relay
 
 struct DKIMCommand: ParsableCommand {

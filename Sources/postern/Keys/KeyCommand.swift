@@ -1,7 +1,7 @@
 // postern key: API keys.
 
+import Accounts
 import ArgumentParser
-import PosternStore
 
 struct KeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,10 @@
 // postern key-file: the keys of the installation, and how they are replaced.
 
+import Database
+import Accounts
 import Administration
 import ArgumentParser
 import Foundation
-import PosternStore
 import Monitoring
 
 struct KeyFileCommand: ParsableCommand {

@@ -1,10 +1,9 @@
 // postern signing-key: the keys that sign the identity tokens and events that Postern issues.
 
+import SignIn
 import ArgumentParser
 import Foundation
-import Identity
 import JSON
-import PosternStore
 
 struct SigningKeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

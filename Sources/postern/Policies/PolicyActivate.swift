@@ -1,9 +1,9 @@
 // `postern policy activate` and `rollback`: what decides from now on.
 
+import Accounts
+import Decisions
 import ArgumentParser
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 
 struct PolicyActivate: ParsableCommand {

@@ -1,10 +1,10 @@
 // `postern policy backtest`: a candidate put to the decisions of the past.
 
+import Database
+import Decisions
 import ArgumentParser
 import CEL
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 
 struct PolicyBacktest: ParsableCommand {

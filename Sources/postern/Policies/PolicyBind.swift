@@ -1,7 +1,8 @@
 // `postern policy bind` and `unbind`: their own policy for teams and apps.
 
+import Accounts
+import Decisions
 import ArgumentParser
-import PosternStore
 
 /// Whom a binding is for.
 struct BindingTargetOptions: ParsableArguments {

@@ -1,9 +1,9 @@
 // `postern policy diff`: what two policies say and decide differently.
 
+import Decisions
 import ArgumentParser
 import CEL
 import Foundation
-import PosternStore
 import RiskPolicy
 
 struct PolicyDiffCommand: ParsableCommand {

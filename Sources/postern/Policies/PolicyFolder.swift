@@ -1,8 +1,8 @@
 // Reads a policy's folder for the commands: the one place of theirs that touches files.
 
+import Decisions
 import ArgumentParser
 import Foundation
-import RiskDecisions
 import RiskPolicy
 import Synchronization
 

@@ -1,7 +1,7 @@
 // `postern policy list`: what decides for whom, on which host it does not, and what was refused.
 
+import Decisions
 import ArgumentParser
-import PosternStore
 
 struct PolicyList: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,8 @@
 // A policy as commands name it: a folder, the name of an active one, or the beginning of a hash.
 
+import Decisions
 import ArgumentParser
 import Foundation
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 
 /// A policy that a command was pointed at.

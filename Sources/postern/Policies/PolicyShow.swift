@@ -1,8 +1,8 @@
 // `postern policy show`: a policy as the store keeps it.
 
+import Database
 import ArgumentParser
 import Foundation
-import PosternStore
 import RiskPolicy
 
 struct PolicyShow: ParsableCommand {

@@ -1,8 +1,7 @@
 // `postern policy stats`: how often each rule asks, and what comes of it.
 
+import Decisions
 import ArgumentParser
-import PosternStore
-import RiskDecisions
 import RiskPolicy
 
 struct PolicyStats: ParsableCommand {

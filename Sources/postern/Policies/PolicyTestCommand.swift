@@ -1,8 +1,8 @@
 // `postern policy test`: runs a policy's tests.
 
+import Database
 import ArgumentParser
 import Foundation
-import PosternStore
 import RiskPolicy
 
 struct PolicyTestCommand: ParsableCommand {

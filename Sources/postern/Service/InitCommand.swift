@@ -1,10 +1,10 @@
 // postern init: a new data folder.
 
+import Accounts
 import Administration
 import ArgumentParser
 import MailAuth
 import PosternConfiguration
-import PosternStore
 import Relay
 
 struct InitCommand: ParsableCommand {

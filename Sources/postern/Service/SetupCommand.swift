@@ -1,9 +1,9 @@
 // `postern setup postfix`: what Postfix must be told, shown or carried out.
 
+import Database
 import ArgumentParser
 import Foundation
 import Milter
-import PosternStore
 import PostfixSetup
 import Relay
 

@@ -1,9 +1,9 @@
 // postern source: where teams send from.
 
+import Accounts
 import ArgumentParser
 import Doctor
 import Foundation
-import PosternStore
 
 struct SourceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

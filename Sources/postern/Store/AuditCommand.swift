@@ -1,7 +1,7 @@
 // postern audit: who changed what, and when.
 
+import Accounts
 import ArgumentParser
-import PosternStore
 
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
 // postern migrate: the schema of the database.
 
+import Database
 import ArgumentParser
-import PosternStore
 
 struct MigrateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
 // postern retention: how long data is kept.
 
+import Accounts
 import ArgumentParser
-import PosternStore
 
 struct RetentionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,10 +1,10 @@
 // postern backup, restore, store copy: the database as a whole.
 
+import Database
 import Administration
 import ArgumentParser
 import Monitoring
 import PosternConfiguration
-import PosternStore
 
 extension StoreBackup.Contents {
     fileprivate func print(file: String, done: String, _ output: OutputOptions) throws {

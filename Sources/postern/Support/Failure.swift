@@ -1,5 +1,6 @@
 // How commands fail: one line on standard error, and an exit status of sysexits.h.
 
+import Database
 import ArgumentParser
 import DNSClient
 import Foundation
@@ -8,7 +9,6 @@ import Mail
 import Milter
 import Monitoring
 import PosternConfiguration
-import PosternStore
 
 /// An error of a command itself.
 struct CommandError: Error, CustomStringConvertible {

@@ -1,10 +1,11 @@
 // What every command takes: which installation, and how to print.
 
+import Database
+import Accounts
 import ArgumentParser
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 
 /// Names the installation.
 struct InstallationOptions: ParsableArguments {

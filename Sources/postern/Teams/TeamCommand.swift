@@ -1,7 +1,7 @@
 // postern team: developer teams.
 
+import Accounts
 import ArgumentParser
-import PosternStore
 
 struct TeamCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,8 @@
 // postern inbox: the real addresses of users.
 
+import Accounts
 import ArgumentParser
 import Mail
-import PosternStore
 import Relay
 
 struct InboxCommand: ParsableCommand {

@@ -1,7 +1,7 @@
 // postern user: the people whose inboxes are hidden.
 
+import Accounts
 import ArgumentParser
-import PosternStore
 
 struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

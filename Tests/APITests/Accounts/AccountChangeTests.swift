@@ -1,8 +1,9 @@
 // A team ends what its users began with it, and has its events sent again.
 
+import Accounts
+import Events
 import Foundation
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct AccountChangeTests {

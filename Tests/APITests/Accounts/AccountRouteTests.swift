@@ -1,8 +1,8 @@
 // GET /v1/accounts/{sub} and its credential state.
 
+import Accounts
 import API
 import Foundation
-import PosternStore
 import Testing
 
 @Suite struct AccountRouteTests {

@@ -1,11 +1,11 @@
 // POST /v1/notifications/{issuer}: events of other issuers, through every check.
 
+import Accounts
+import SignIn
 import API
 import Foundation
-import Identity
 import JSON
 import Logging
-import PosternStore
 import Testing
 
 @Suite struct NotificationTests {

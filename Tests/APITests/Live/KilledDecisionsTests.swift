@@ -1,12 +1,11 @@
 // The service is killed under decisions: what was answered a second before is in the log, and no nonce serves twice.
 
+import SignIn
+import Decisions
 import Foundation
 import Glibc
-import Identity
 import PosternConfiguration
-import PosternStore
 import PostfixHarness
-import RiskDecisions
 import Synchronization
 import Testing
 

@@ -1,11 +1,11 @@
 // A policy is edited wrongly while the service runs: it goes on deciding and relaying, and says so wherever one looks.
 
+import Accounts
+import Decisions
 import Doctor
 import Foundation
 import PosternConfiguration
-import PosternStore
 import PostfixHarness
-import RiskDecisions
 import RiskPolicy
 import Testing
 

@@ -1,8 +1,8 @@
 // The served description against the running service, by a program that knows nothing but the description.
 
+import Accounts
 import Foundation
 import PostfixHarness
-import PosternStore
 import Testing
 
 @Suite struct SchemathesisTests {

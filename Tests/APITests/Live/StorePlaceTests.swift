@@ -1,9 +1,9 @@
 // A running service whose SQLite database is moved, replaced, or held by another process.
 
+import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 import PostfixHarness
 import Synchronization
 import Testing

@@ -1,10 +1,9 @@
 // POST /v1/authorizations: what an operator's sign-in page sends and gets, and what the app learns by it.
 
+import SignIn
 import Foundation
 import HTTPTypes
-import Identity
 import InternetMessage
-import PosternStore
 import Testing
 
 @Suite struct AuthorizationTests {

@@ -1,8 +1,7 @@
 // /auth/usermigrationinfo: an app moves from team juice to team soda.
 
+import Accounts
 import Foundation
-import Identity
-import PosternStore
 import Testing
 
 @Suite struct MigrationTests {

@@ -1,13 +1,12 @@
 // A provider with clients of two teams, and the clients' side of it.
 
+import SignIn
 import API
 import Foundation
 import HTTPTypes
-import Identity
 import InternetMessage
 import JSON
 import MailCrypto
-import PosternStore
 import Testing
 
 /// A team's key for its client secrets.

@@ -1,9 +1,9 @@
 // /auth/token and /auth/revoke, sentence by sentence as docs/DESIGN.md has them.
 
+import SignIn
+import Events
 import Foundation
 import HTTPTypes
-import Identity
-import PosternStore
 import Testing
 
 @Suite struct TokenEndpointTests {

@@ -1,5 +1,7 @@
 // A store with two teams, keys of every kind, and the routes of some modules, asked without a listener.
 
+import Database
+import Accounts
 import Foundation
 import HTTP
 import HTTPTypes
@@ -9,7 +11,6 @@ import InternetMessage
 import JSON
 import Logging
 import PosternSQLite
-import PosternStore
 import Synchronization
 import Testing
 

@@ -1,10 +1,10 @@
 // The routes exactly as `postern serve` has them, over its own installation.
 
+import Accounts
+import Decisions
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
-import RiskDecisions
 import Service
 import Testing
 

@@ -1,8 +1,7 @@
 // What is done to hosts from outside: forwarding switched, decisions asked for, commands run; and what was acknowledged of it.
 
+import SignIn
 import Foundation
-import Identity
-import PosternStore
 import PostfixHarness
 import Testing
 

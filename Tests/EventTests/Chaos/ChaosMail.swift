@@ -1,10 +1,10 @@
 // Mail over all hosts, as Postfix hands it to their filters, for users who sign up by HTTP, until their limits are reached.
 
+import Accounts
 import Foundation
 import InternetMessage
 import MilterTesting
 import PostfixHarness
-import PosternStore
 import Testing
 
 /// Forwards to, and replies of, one user until both daily limits are reached; then of the next one.

@@ -1,7 +1,7 @@
 // Everything that may happen to hosts, clocks, store and receiver, under mail, HTTP and commands: nothing acknowledged is lost.
 
+import Accounts
 import Foundation
-import PosternStore
 import PostfixHarness
 import PostgresHarness
 import Testing

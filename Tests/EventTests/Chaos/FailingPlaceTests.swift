@@ -1,10 +1,10 @@
 // What serve does when the place of its store fails: a server that is gone, a disk that is full, a file system that becomes
 // read-only.
 
+import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import PosternStore
 import PostfixHarness
 import PostgresHarness
 import Testing

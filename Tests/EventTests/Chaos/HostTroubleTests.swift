@@ -1,8 +1,9 @@
 // Two hosts and a daily limit; and a clock that jumps while a host serves.
 
+import Monitoring
+import Accounts
 import Foundation
 import PostfixHarness
-import PosternStore
 import PostgresHarness
 import Testing
 

@@ -1,8 +1,9 @@
 // Policies that go wrong beside the running service: mail flows, the old one decides on, and everyone is told.
 
+import Accounts
+import Decisions
 import Foundation
 import PosternSQLite
-import PosternStore
 import PostfixHarness
 import RelayHarness
 import Testing

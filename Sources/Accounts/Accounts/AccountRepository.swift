@@ -1,0 +1,205 @@
+// Accounts: found, and ended permanently.
+
+import Database
+import InternetMessage
+
+/// Finds and deletes accounts.
+package struct AccountRepository: Sendable {
+    package let events: AccountEvents
+    let marks: TombstoneMarks
+    var database: any Database { events.database }
+
+    /// The account with this subject, or `StoreRefusal` (`notFound`).
+    /// - Parameter team: whose it must be; nil for any.
+    package func account(sub: String, team: String? = nil) throws -> Account {
+        try database.read { connection in
+            let row = try connection.row("\(Self.select) WHERE a.sub = \(sub)")
+            guard let account = try row.map(Account.init(row:)), team == nil || account.teamID == team else {
+                throw StoreRefusal(.notFound, "unknown account: see postern account list")
+            }
+            return account
+        }
+    }
+
+    /// The account with this number, or `StoreRefusal` (`notFound`).
+    package func account(_ number: Int64) throws -> Account { try database.read { try $0.account(number) } }
+
+    /// Accounts by team and user identifier, the oldest first; nil stands for all.
+    package func accounts(
+        team: String? = nil, user: String? = nil, after: Int64 = 0, limit: Int = Int(Int32.max)
+    ) throws -> [Account] {
+        try database.read { connection in
+            let conditions = try connection.accountConditions(team: team, user: user)
+            return try connection.rows(
+                "\(Self.select) WHERE a.id > \(after) AND \(SQL.all(conditions)) ORDER BY a.id LIMIT \(limit)"
+            ).map(Account.init(row:))
+        }
+    }
+
+    static let select: SQL = """
+        SELECT \(Account.columns) FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+            LEFT JOIN users u ON u.id = a.user_id
+        """
+
+    /// Deletes an account: grants, codes and tokens, relay addresses, stored correspondents, counters and what it shared are gone
+    /// at once, `sub` and addresses are retired permanently (mail to them is answered as unknown), and for 30 days a tombstone
+    /// says that this inbox had an account deleted. Every app that ever had a grant is notified. The user and other accounts
+    /// stay.
+    /// - Parameter isTeams: the team ends it: that is nothing the user did, so no tombstone is held against the inbox.
+    package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws {
+        try events.write(at: change.now) { connection, tracker in
+            let account = try connection.account(number)
+            if !isTeams { try recordTombstone(connection, account: number, now: change.now) }
+            var rows = RemovalRepository.rows
+            try remove(connection, tracker, account: number, rows: &rows, now: change.now)
+            try connection.audit(change, "account.delete", "account:\(number)", "team:\(account.teamID)")
+        }
+    }
+
+    /// Deletes all accounts of a user.
+    func deleteAll(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, now: Int64) throws {
+        var rows = RemovalRepository.rows
+        let found = try connection.rows(
+            "SELECT a.id, t.removed_at FROM accounts a JOIN teams t ON t.id = a.team_id WHERE a.user_id = \(user) ORDER BY a.id")
+        for row in found {
+            let account: Int64 = try row["id"]
+            let teamRemovedAt: Int64? = try row["removed_at"]
+            // That a team was removed is nothing the user did: it is not held against the inbox.
+            if teamRemovedAt == nil { try recordTombstone(connection, account: account, now: now) }
+            try remove(connection, tracker, account: account, rows: &rows, now: now)
+        }
+    }
+
+    /// Removes an account at once, and what hangs on it as far as that is not more than so many rows. Otherwise it loses its
+    /// names, its user and its consents, and goes to a team that was removed, with which the rest goes in steps.
+    func remove(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, account: Int64, rows: inout Int, now: Int64
+    ) throws {
+        try tracker.snapshot(.ending(account))
+        if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
+        try retireNames(connection, account: account)
+        for table in ["relay_addresses", "external_identities", "transfer_subs"] {
+            try connection.run("DELETE FROM \(raw: table) WHERE account_id = \(account)")
+        }
+        try connection.run("DELETE FROM account_transfers WHERE old_account = \(account) OR new_account = \(account)")
+        try connection.run("UPDATE grants SET state = 'revoked', generation = generation + 1 WHERE account_id = \(account)")
+        let name = "removed account \(account)"
+        let team = try connection.inserted(
+            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id")
+        try connection.run(
+            "UPDATE accounts SET team_id = \(team), user_id = NULL, inbox_id = NULL, sub = \(name) WHERE id = \(account)")
+    }
+
+    /// Retires the names and removes the row with all that hangs on it.
+    func end(_ connection: any DatabaseConnection, account: Int64) throws {
+        try retireNames(connection, account: account)
+        try connection.run("DELETE FROM accounts WHERE id = \(account)")
+    }
+
+    private func retireNames(_ connection: any DatabaseConnection, account: Int64) throws {
+        let names: [String] = try connection.values(
+            """
+            SELECT sub FROM accounts WHERE id = \(account)
+            UNION ALL SELECT local_part || '@' || domain FROM relay_addresses WHERE account_id = \(account)
+            """)
+        for name in names {
+            try connection.run("INSERT INTO retired_names (mark) VALUES (\(marks.retired(name))) ON CONFLICT (mark) DO NOTHING")
+        }
+        // Events that are still under way keep their address until they have arrived.
+        try connection.run("UPDATE outbox SET email = NULL WHERE account_id = \(account) AND state <> 'pending'")
+    }
+
+    /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.
+    func recordTombstone(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws {
+        var tombstones: [[UInt8]] = try connection.values(
+            """
+            SELECT DISTINCT i.tombstone_index FROM accounts a JOIN inboxes i ON i.user_id = a.user_id
+            WHERE a.id = \(account) AND i.verified_at IS NOT NULL AND i.reply_only = 0
+                AND i.tombstone_index IS NOT NULL
+            """)
+        tombstones += try connection.rows(
+            "SELECT issuer, subject FROM external_identities WHERE account_id = \(account)"
+        ).map { try marks.identity(issuer: $0["issuer"], subject: $0["subject"]) }
+        // A check that was begun and not passed within an hour failed.
+        let failures = try connection.rows(
+            """
+            SELECT day, COUNT(*) AS failures FROM (
+                SELECT COALESCE(k.failed_at, k.initiated_at + 3600) / 86400 AS day FROM grants g
+                JOIN checks k ON k.grant_id = g.id
+                WHERE g.account_id = \(account) AND k.passed_at IS NULL
+                    AND COALESCE(k.failed_at, k.initiated_at + 3600) <= \(now)
+            ) failed WHERE day > \(Day.number(now) - Tombstone.days) GROUP BY day
+            """)
+        for mark in tombstones {
+            try connection.recordTombstone(mark, day: Day.number(now), deletions: 1, failures: 0)
+            for row in failures {
+                try connection.recordTombstone(mark, day: row["day"], deletions: 0, failures: row["failures"])
+            }
+        }
+    }
+
+    /// Links an account of an external issuer with a user, so that the user's inboxes count for it.
+    /// Refused where the user has an account with that team.
+    package func link(account number: Int64, user id: String, _ change: Change) throws {
+        try events.write(at: change.now) { connection, tracker in
+            let account = try connection.account(number)
+            let user = try connection.userNumber(id)
+            let external = try connection.row("SELECT issuer FROM external_identities WHERE account_id = \(number)")
+            guard external != nil else {
+                throw StoreRefusal(.unmet, "account \(number) does not belong to an external issuer: its user cannot change")
+            }
+            guard account.userID != id else { return }
+            guard account.userID == nil else {
+                throw StoreRefusal(.exists, "account \(number) is already linked with another user")
+            }
+            let taken = try connection.row(
+                """
+                SELECT b.id FROM accounts a JOIN accounts b ON b.team_id = a.team_id
+                WHERE a.id = \(number) AND b.user_id = \(user)
+                """)
+            guard taken == nil else {
+                throw StoreRefusal(.exists, "user \(id) already has an account with team \(account.teamID)")
+            }
+            try tracker.snapshot(.account(number))
+            try connection.run("UPDATE accounts SET user_id = \(user) WHERE id = \(number)")
+            try connection.audit(change, "account.link", "account:\(number)", "team:\(account.teamID) user:\(id)")
+        }
+    }
+}
+
+extension Account {
+    /// Columns of accounts `a` with teams `t` and users `u`.
+    static let columns: SQL = """
+        a.id AS account_id, t.handle AS team, u.handle AS user_handle, a.sub, a.shares_name, a.email_kind,
+            (SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id) AS inbox_number, a.created_at AS account_created_at
+        """
+
+    /// From `columns`.
+    init(row: SQLRow) throws {
+        try self.init(
+            number: row["account_id"], teamID: row["team"], userID: row["user_handle"], sub: row["sub"],
+            sharesName: row["shares_name"], emailKind: row["email_kind"], inboxNumber: row["inbox_number"],
+            createdAt: row["account_created_at"])
+    }
+}
+
+extension DatabaseConnection {
+    /// The account, or `StoreRefusal` (`notFound`).
+    package func account(_ number: Int64) throws -> Account {
+        guard let row = try row("\(AccountRepository.select) WHERE a.id = \(number)") else {
+            throw StoreRefusal(.notFound, "there is no account \(number): see postern account list")
+        }
+        return try Account(row: row)
+    }
+
+    /// Which accounts `a` are of a team and a user, by their identifiers; nil stands for all.
+    func accountConditions(team: String?, user: String?) throws -> [SQL] {
+        try [team.map { "a.team_id = \(try self.team($0).number)" }, user.map { "a.user_id = \(try userNumber($0))" }]
+            .compactMap { $0 }
+    }
+
+    /// Whether the name behind the mark ended once.
+    package func isRetired(_ mark: [UInt8]) throws -> Bool {
+        try row("SELECT mark FROM retired_names WHERE mark = \(mark)") != nil
+    }
+}

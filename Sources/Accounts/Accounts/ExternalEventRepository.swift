@@ -1,0 +1,124 @@
+// Events that other issuers send about their accounts: each counts once, and none is overtaken by an older one.
+
+import Database
+
+/// What an issuer said of one of its accounts, after every check of its signature.
+package struct ExternalEvent: Sendable, Hashable {
+    package let issuer: String
+    package let jti: String
+    package let subject: String
+    /// `aud`: the client that it is about.
+    package let clientID: String
+    /// Nil for a kind that is not known; `test` does nothing either.
+    package let type: EventType?
+    /// When it happened, milliseconds since 1970.
+    package let happenedAt: Int64
+
+    package init(issuer: String, jti: String, subject: String, clientID: String, type: EventType?, happenedAt: Int64) {
+        self.issuer = issuer
+        self.jti = jti
+        self.subject = subject
+        self.clientID = clientID
+        self.type = type
+        self.happenedAt = happenedAt
+    }
+}
+
+/// What became of such an event. All of these are answered alike: the issuer has done its part.
+package enum ExternalEventOutcome: String, Sendable, Hashable {
+    /// It changed something, or confirmed it.
+    case taken
+    /// It was taken before.
+    case repeated
+    /// A later event of its kind, or a later authorization, came first.
+    case outdated
+    /// Nothing is known of this subject.
+    case unknownSubject
+    /// A kind of event that means nothing here.
+    case unknownType
+}
+
+/// Takes events of external issuers.
+package struct ExternalEventRepository: Sendable {
+    /// For how long a `jti` is remembered, in seconds: longer than any event is taken (7 days).
+    private static let memory: Int64 = 9 * 86_400
+
+    let accounts: AccountRepository
+    private var database: any Database { accounts.database }
+
+    /// Applies an event. Email events set what is known of the issuer's own forwarding, never ours; `consent-revoked` ends the
+    /// grant to the client's group of apps; `account-delete` ends the account, and leaves a tombstone.
+    package func apply(_ event: ExternalEvent, _ change: Change) throws -> ExternalEventOutcome {
+        try accounts.events.write(at: change.now) { connection, tracker in
+            let isNew =
+                try connection.run(
+                    """
+                    INSERT INTO received_events (mark, received_at)
+                    VALUES (\(accounts.marks.receivedEvent(issuer: event.issuer, jti: event.jti)), \(change.now))
+                    ON CONFLICT (mark) DO NOTHING
+                    """) > 0
+            guard isNew else { return .repeated }
+            let (team, group) = try connection.appGroup(clientID: event.clientID)
+            let row = try connection.row(
+                """
+                SELECT x.account_id, COALESCE(x.email_event_at, -1) AS email_event_at,
+                    COALESCE(x.consent_event_at, -1) AS consent_event_at,
+                    (SELECT g.last_authorized_at FROM grants g
+                        WHERE g.account_id = x.account_id AND g.group_id = \(group.number)) AS authorized_at
+                FROM external_identities x
+                WHERE x.team_id = \(team.number) AND x.issuer = \(event.issuer) AND x.subject = \(event.subject)
+                """)
+            guard let row else { return .unknownSubject }
+            let account: Int64 = try row["account_id"]
+            switch event.type {
+            case .emailDisabled, .emailEnabled:
+                guard try event.happenedAt > row["email_event_at"] else { return .outdated }
+                try forwarding(connection, account, isOn: event.type == .emailEnabled, event, change)
+            case .consentRevoked, .accountDelete:
+                // Seconds are all that is known of the authorization: an event of the same second is later.
+                let authorizedAt: Int64? = try row["authorized_at"]
+                guard try event.happenedAt > row["consent_event_at"], event.happenedAt / 1000 >= authorizedAt ?? 0 else {
+                    return .outdated
+                }
+                try connection.run(
+                    "UPDATE external_identities SET consent_event_at = \(event.happenedAt) WHERE account_id = \(account)")
+                if event.type == .accountDelete {
+                    try accounts.recordTombstone(connection, account: account, now: change.now)
+                    var rows = RemovalRepository.rows
+                    try accounts.remove(connection, tracker, account: account, rows: &rows, now: change.now)
+                    try connection.audit(change, "account.delete", "account:\(account)", "team:\(team.id)")
+                } else {
+                    try tracker.snapshot(.account(account))
+                    _ = try connection.revoke(account: account, group: group, at: event.happenedAt / 1000, change)
+                }
+            case .test, nil: return .unknownType
+            }
+            return .taken
+        }
+    }
+
+    private func forwarding(
+        _ connection: any DatabaseConnection, _ account: Int64, isOn: Bool, _ event: ExternalEvent, _ change: Change
+    ) throws {
+        let was: Bool? = try connection.value("SELECT forwarding_on FROM external_identities WHERE account_id = \(account)")
+        try connection.run(
+            """
+            UPDATE external_identities SET forwarding_on = \(isOn), email_event_at = \(event.happenedAt)
+            WHERE account_id = \(account)
+            """)
+        guard was != isOn else { return }
+        try connection.count(
+            DailyCounter(accountNumber: account, day: Day.number(change.now), kind: .forwardingToggled, count: 1))
+    }
+
+    /// Forgets what is older than any event that would be taken, at most `limit` at a time; how many.
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                DELETE FROM received_events WHERE mark IN (SELECT mark FROM received_events
+                    WHERE received_at <= \(now - Self.memory) LIMIT \(limit))
+                """)
+        }
+    }
+}

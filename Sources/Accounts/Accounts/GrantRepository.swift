@@ -1,0 +1,253 @@
+// Consent: given, revoked, given again, and what a team's backend learns of it.
+
+import Database
+import InternetMessage
+
+/// Authorizes and revokes grants. An account has one with each group of apps that its user consented to.
+package struct GrantRepository: Sendable {
+    package let addresses: AddressRepository
+    let inboxes: InboxRepository
+    private var database: any Database { addresses.database }
+
+    /// Notes a user's consent to an app, for the first time, again, or after a revocation.
+    ///
+    /// Account, `sub` and relay address are made where there are none, and are the same after a return. After a return the
+    /// earlier status is the grant's `priorStatus`. `emailKind` counts as long as no grant of the account is live: what one app
+    /// was given does not change because of another.
+    package func authorize(_ request: AuthorizationRequest, _ change: Change) throws -> AuthorizedGrant {
+        try addresses.events.write(at: change.now) { try authorize($0, $1, request, change) }
+    }
+
+    /// The same within a transaction.
+    package func authorize(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ request: AuthorizationRequest, _ change: Change
+    ) throws -> AuthorizedGrant {
+        let (team, group) = try connection.appGroup(clientID: request.clientID)
+        let user = try connection.userNumber(request.userID)
+        try TransferRepository.moveWaiting(connection, user: user, group: group.number, addresses: addresses, change)
+        let account = try addresses.account(connection, team: team, user: user, change)
+        try tracker.snapshot(.account(account))
+        try settle(connection, account: account, user: user, request)
+        let kind = try connection.authorize(
+            account: account, group: group, teamID: team.id, realUserStatus: request.realUserStatus, change)
+        var found = try connection.account(account)
+        var address: RelayAddress?
+        if found.emailKind == .privateRelay {
+            address = try addresses.current(
+                connection, account: account, team: team.id, user: request.userID, change
+            ).address
+            found = try connection.account(account)
+        }
+        guard let grant = try connection.grants(account: account).first(where: { $0.group == group }) else {
+            throw PermanentStoreError(.unexpectedData, "a grant that was just written is missing")
+        }
+        return AuthorizedGrant(kind: kind, team: team, account: found, grant: grant, relayAddress: address)
+    }
+
+    private func settle(
+        _ connection: any DatabaseConnection, account: Int64, user: Int64, _ request: AuthorizationRequest
+    ) throws {
+        let before = try connection.row(
+            """
+            SELECT CASE WHEN \(Self.isLive("accounts.id")) THEN 1 ELSE 0 END AS is_live, email_kind FROM accounts
+            WHERE id = \(account)
+            """)
+        guard let before else { return }
+        let (isLive, known): (Bool, EmailKind) = try (before["is_live"], before["email_kind"])
+        let kind = isLive ? known : request.emailKind ?? known
+        if !isLive, let kind = request.emailKind {
+            try connection.run("UPDATE accounts SET email_kind = \(kind) WHERE id = \(account)")
+        }
+        if let name = request.inbox {
+            let inbox = try inboxes.inbox(connection, user: user, id: request.userID, name)
+            guard inbox.isVerified, !inbox.isReplyOnly else {
+                throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+            }
+            // Where the team has the inbox itself, this one is what it would be told: only as the user shares it in this very
+            // request.
+            if kind != .real || !isLive || request.emailKind == .real {
+                try connection.run("UPDATE accounts SET inbox_id = \(inbox.id) WHERE id = \(account)")
+            }
+        }
+        // What is shared now is this inbox, and stays it: a later default is nothing that the team is told.
+        if request.emailKind == .real, !isLive {
+            try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = \(account) AND inbox_id IS NULL")
+        }
+        if let sharesName = request.sharesName {
+            try connection.run("UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account)")
+        }
+    }
+
+    /// A condition: the account has a live grant to an app that is there. `has_live_grant` says the same, but for teams with
+    /// `loses_apps`.
+    static func isLive(_ account: SQL) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM grants lg JOIN app_groups lp ON lp.id = lg.group_id AND lp.removed_from IS NULL
+            WHERE lg.account_id = \(account) AND lg.state = 'authorized')
+        """
+    }
+
+    /// The account's grants, the oldest first.
+    package func grants(account number: Int64) throws -> [Grant] { try database.read { try $0.grants(account: number) } }
+
+    /// Revokes the account's grant to a group, and with it every code and token; whether it was live. With the last one the
+    /// address is refused as revoked.
+    @discardableResult
+    package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws -> Bool {
+        try addresses.events.write(at: change.now) { connection, tracker in
+            try tracker.snapshot(.account(number))
+            return try connection.revoke(account: number, group: group, at: change.now, change)
+        }
+    }
+
+    /// Revokes every live grant of an account; how many there were.
+    @discardableResult
+    package func revokeAll(account number: Int64, _ change: Change) throws -> Int {
+        try addresses.events.write(at: change.now) { connection, tracker in
+            try tracker.snapshot(.account(number))
+            var count = 0
+            for grant in try connection.grants(account: number) where grant.state == .authorized {
+                if try connection.revoke(account: number, group: grant.group, at: change.now, change) { count += 1 }
+            }
+            return count
+        }
+    }
+
+    /// What a team is notified of one of its subjects.
+    ///
+    /// With an app, of the grant to that app's group; without, of the best there is: authorized while any grant is. Subjects of
+    /// other teams, of no one, and of deleted accounts are `notFound`, and so are apps of others, but for one that moved to
+    /// another team: its subjects are `transferred` for the old one.
+    package func credentialState(team: String, sub: String, clientID: String? = nil) throws -> CredentialState {
+        try database.read { connection in
+            let team = try connection.team(team)
+            let account: Int64? = try connection.value("SELECT id FROM accounts WHERE sub = \(sub) AND team_id = \(team.number)")
+            guard let account else { return .notFound }
+            let group: Int64? = try clientID.map { clientID in
+                try connection.value(
+                    """
+                    SELECT a.group_id FROM apps a JOIN app_groups p ON p.id = a.group_id AND p.removed_from IS NULL
+                    WHERE a.client_id = \(clientID)
+                    """) ?? 0
+            }
+            let states: [Grant.State] = try connection.rows(
+                """
+                SELECT g.state, g.group_id FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
+                WHERE g.account_id = \(account)
+                """
+            ).filter { try group == nil || $0["group_id"] == group }.map { try $0["state"] }
+            if states.contains(.authorized) { return .authorized }
+            let moved: [Int64?] = try connection.values(
+                """
+                SELECT p.group_id FROM account_transfers t JOIN app_transfers p ON p.id = t.transfer_id
+                WHERE t.old_account = \(account)
+                """
+            )
+            if moved.contains(where: { group == nil || $0 == group }) { return .transferred }
+            // An account whose apps are all gone was consented to once.
+            return states.isEmpty && group != nil ? .notFound : .revoked
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// The team and group of an app, whoever asks; or `StoreRefusal` (`notFound`).
+    package func appGroup(clientID: String) throws -> (team: Team, group: AppGroup) {
+        let row = try row(
+            """
+            SELECT \(Team.columns), g.id AS group_id, g.primary_client_id
+            FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
+            WHERE a.client_id = \(clientID)
+            """)
+        guard let row else { throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list") }
+        return try (Team(row: row), AppGroup(row: row))
+    }
+
+    /// Writes consent.
+    package func authorize(
+        account: Int64, group: AppGroup, teamID: String, realUserStatus: Int?, _ change: Change
+    ) throws -> AuthorizedGrant.Kind {
+        let found = try row("SELECT id, state FROM grants WHERE account_id = \(account) AND group_id = \(group.number)")
+        guard let found else {
+            try run(
+                """
+                INSERT INTO grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)
+                VALUES (\(account), \(group.number), 'authorized', \(change.now), \(change.now), \(realUserStatus))
+                """)
+            try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title)")
+            return .first
+        }
+        let (number, state): (Int64, Grant.State) = try (found["id"], found["state"])
+        guard state == .revoked else {
+            try run(
+                """
+                UPDATE grants SET last_authorized_at = \(change.now),
+                    real_user_status = COALESCE(real_user_status, CAST(\(realUserStatus) AS BIGINT))
+                WHERE id = \(number)
+                """)
+            return .again
+        }
+        try rejoin(grant: number, now: change.now)
+        try run("UPDATE grants SET real_user_status = \(realUserStatus) WHERE id = \(number)")
+        try audit(change, "grant.authorize", "account:\(account)", "team:\(teamID) app:\(group.title) again")
+        return .returned
+    }
+
+    /// Ends one grant; whether it was live. The caller watches the account.
+    /// - Parameter time: of the revocation, seconds since 1970.
+    package func revoke(account: Int64, group: AppGroup, at time: Int64, _ change: Change) throws -> Bool {
+        let changed = try run(
+            """
+            UPDATE grants SET state = 'revoked', revoked_at = \(time), generation = generation + 1
+            WHERE account_id = \(account) AND group_id = \(group.number) AND state = 'authorized'
+            """)
+        guard changed > 0 else { return false }
+        try endTokens(account: account, group: group)
+        try audit(change, "grant.revoke", "account:\(account)", "app:\(group.title)")
+        return true
+    }
+
+    /// Consent given again after it was revoked: the status is delivered again, the earlier one is kept as the prior one, and the
+    /// next question is a sign-up again. A check that was outstanding stays so. An app that was removed gets no consent back.
+    package func rejoin(grant: Int64, now: Int64) throws {
+        let account: Int64? = try value(
+            """
+            UPDATE grants SET state = 'authorized', revoked_at = NULL, last_authorized_at = \(now),
+                prior_status = COALESCE(real_user_status, prior_status), real_user_status = NULL, first_asked_at = NULL
+            WHERE id = \(grant) AND state = 'revoked'
+                AND EXISTS (SELECT 1 FROM app_groups p WHERE p.id = grants.group_id AND p.removed_from IS NULL)
+            RETURNING account_id
+            """)
+        guard let account else { return }
+        try count(DailyCounter(accountNumber: account, day: Day.number(now), kind: .rejoined, count: 1))
+    }
+
+    /// Ends every code and token of a grant.
+    package func endTokens(account: Int64, group: AppGroup) throws {
+        for table in ["authorization_codes", "refresh_tokens"] {
+            try run(
+                """
+                DELETE FROM \(raw: table) WHERE grant_id IN (SELECT id FROM grants
+                    WHERE account_id = \(account) AND group_id = \(group.number))
+                """)
+        }
+    }
+
+    /// The account's grants, the oldest first.
+    func grants(account number: Int64) throws -> [Grant] {
+        try rows(
+            """
+            SELECT g.id, g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at,
+                g.real_user_status, g.prior_status, g.generation
+            FROM grants g JOIN app_groups p ON p.id = g.group_id
+            JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(number) ORDER BY g.id
+            """
+        ).map { row in
+            try Grant(
+                number: row["id"], accountNumber: number, group: AppGroup(row: row), state: row["state"],
+                firstAuthorizedAt: row["first_authorized_at"], lastAuthorizedAt: row["last_authorized_at"],
+                revokedAt: row["revoked_at"], realUserStatus: row["real_user_status"], priorStatus: row["prior_status"],
+                generation: row["generation"])
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// Identifiers that administrators choose.
+
+import Database
+
+/// Checks identifiers of teams, users and apps.
+package enum Identifier {
+    /// Longest identifier in characters: room for reverse-DNS names, short enough for a table on a terminal.
+    static let maximum = 128
+
+    /// The identifier as it is, or `StoreRefusal`: 1–128 of A–Z a–z 0–9 and `._-:`, beginning with a letter or digit. An `@` is
+    /// refused in particular, since identifiers are not sealed and an e-mail address would be in the clear.
+    package static func checked(_ text: String, _ what: String) throws -> String {
+        guard !text.contains("@") else {
+            throw StoreRefusal(.invalid, "\(what) must not be an email address: identifiers are stored in clear text")
+        }
+        let isValid = text.utf8.enumerated().allSatisfy { offset, octet in
+            let isAlphanumeric =
+                (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
+            return isAlphanumeric || (offset > 0 && [0x2E, 0x5F, 0x2D, 0x3A].contains(octet))
+        }
+        guard isValid, (1...maximum).contains(text.utf8.count) else {
+            throw StoreRefusal(
+                .invalid, "\(what) must be 1 to \(maximum) characters of A-Z a-z 0-9 . _ - : and begin with a letter or digit")
+        }
+        return text
+    }
+
+    /// A name for people: 1–200 characters, see `NameText`.
+    package static func checkedName(_ text: String) throws -> String {
+        guard NameText.isPlain(text), (1...200).contains(text.count), text.utf8.count <= 800
+        else {
+            throw StoreRefusal(
+                .invalid, "a name must be 1 to 200 characters without control characters, including those for text direction")
+        }
+        return text
+    }
+}
+
+/// Names that people read: of teams and users.
+package enum NameText {
+    /// Without control characters and line separators, so that it cannot break out of a header field or a line of a terminal; and
+    /// without what is not seen but changes what is (Unicode's Cf: U+202E turns the text around, U+200B and tags hide in it).
+    /// Only the two joiners are in names and emoji (U+200C, U+200D).
+    package static func isPlain(_ text: String) -> Bool {
+        text.unicodeScalars.allSatisfy { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator: false
+            case .format: scalar == "\u{200C}" || scalar == "\u{200D}"
+            default: true
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+// Accounts, grants and relay addresses: who has which address with which team.
+
+import Database
+import InternetMessage
+import MailCrypto
+import Support
+
+/// What `issue` found or made.
+package struct IssuedAddress: Sendable {
+    package let address: RelayAddress
+    /// Whether it was made now.
+    package let isNew: Bool
+    /// Whether mail can reach the user: false until an inbox is verified.
+    package let hasVerifiedInbox: Bool
+}
+
+/// Issues, finds and switches relay addresses.
+package struct AddressRepository: Sendable {
+    /// Attempts at a new local part before giving up. With 50 bits a second one is already a rarity.
+    private static let attempts = 8
+    /// Characters of `sub`: 160 bits.
+    package static let subLength = 32
+
+    let database: any Database
+    package let events: AccountEvents
+    let marks: TombstoneMarks
+    let relayDomains: [HostName]
+    let addressLength: Int
+    /// A number of random octets; a parameter for the test of collisions.
+    package var random: @Sendable (Int) throws -> [UInt8] = { try SecureRandom.bytes(count: $0) }
+
+    init(events: AccountEvents, marks: TombstoneMarks, relayDomains: [HostName], addressLength: Int) {
+        database = events.database
+        self.events = events
+        self.marks = marks
+        self.relayDomains = relayDomains
+        self.addressLength = min(max(addressLength, 10), 16)
+    }
+
+    /// The user's address for the team: made where there is none, otherwise the one there is.
+    ///
+    /// Consent goes to the group of the app named. Where none is named, a live grant suffices; without one it is given to the
+    /// team's oldest group, which for a team without apps is a group of mail alone, so that a team may relay before it has apps.
+    package func issue(
+        team teamID: String, user userID: String, app clientID: String? = nil, sharesName: Bool? = nil, _ change: Change
+    ) throws -> IssuedAddress {
+        try events.write(at: change.now) { connection, tracker in
+            let team = try connection.team(teamID)
+            let user = try connection.userNumber(userID)
+            let account = try account(connection, team: team, user: user, change)
+            try tracker.snapshot(.account(account))
+            try authorize(connection, account: account, team: team, app: clientID, change)
+            if let sharesName {
+                try connection.run("UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account)")
+            }
+            let (address, isNew) = try current(connection, account: account, team: teamID, user: userID, change)
+            let verified = try connection.row(
+                "SELECT id FROM inboxes WHERE user_id = \(user) AND verified_at IS NOT NULL AND reply_only = 0 LIMIT 1")
+            return IssuedAddress(address: address, isNew: isNew, hasVerifiedInbox: verified != nil)
+        }
+    }
+
+    /// The account of a user with a team, made now where there is none.
+    package func account(_ connection: any DatabaseConnection, team: Team, user: Int64, _ change: Change) throws -> Int64 {
+        let found = try connection.value(
+            "SELECT id FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)", Int64.self)
+        return try found ?? insertAccount(connection, team: team, user: user, change)
+    }
+
+    /// An account that no user is known of.
+    func unlinkedAccount(_ connection: any DatabaseConnection, team: Team, _ change: Change) throws -> Int64 {
+        try insertAccount(connection, team: team, user: nil, change)
+    }
+
+    private func insertAccount(
+        _ connection: any DatabaseConnection, team: Team, user: Int64?, _ change: Change
+    ) throws -> Int64 {
+        for _ in 0..<Self.attempts {
+            let sub = Base32.characters(fromRandom: try random(Self.subLength))
+            guard try !connection.isRetired(marks.retired(sub)) else { continue }
+            return try connection.inserted(
+                """
+                INSERT INTO accounts (team_id, user_id, sub, created_at)
+                VALUES (\(team.number), \(user), \(sub), \(change.now)) RETURNING id
+                """)
+        }
+        throw PermanentStoreError(.unexpectedData, "no free sub after \(Self.attempts) random ones")
+    }
+
+    private func authorize(
+        _ connection: any DatabaseConnection, account: Int64, team: Team, app clientID: String?, _ change: Change
+    ) throws {
+        let group: AppGroup
+        if let clientID {
+            group = try connection.appGroup(team: team, clientID: clientID)
+        } else {
+            let live = try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))")
+            guard live == nil else { return }
+            group = try connection.usualGroup(team: team, change)
+        }
+        _ = try connection.authorize(account: account, group: group, teamID: team.id, realUserStatus: nil, change)
+    }
+
+    /// The account's current address, made now where there is none, and whether it was.
+    func current(
+        _ connection: any DatabaseConnection, account: Int64, team: String, user: String, _ change: Change
+    ) throws -> (address: RelayAddress, isNew: Bool) {
+        let current = try connection.row(
+            "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account) AND is_current = 1")
+        if let current {
+            return (try address(connection, AddrSpec(row: current)), false)
+        }
+        guard let domain = relayDomains.first else {
+            throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
+        }
+        let new = try newAddress(connection, account: account, domain: domain, change)
+        try connection.audit(change, "address.issue", "account:\(account)", "team:\(team) user:\(user) \(new.wireForm)")
+        return (try address(connection, new), true)
+    }
+
+    /// A random address for the account, of which nothing is audited here.
+    package func newAddress(
+        _ connection: any DatabaseConnection, account: Int64, domain: HostName, _ change: Change
+    ) throws -> AddrSpec {
+        for _ in 0..<Self.attempts {
+            let local = Base32.characters(fromRandom: try random(addressLength))
+            guard try !connection.isRetired(marks.retired("\(local)@\(domain)")) else { continue }
+            let address = AddrSpec(localPart: local, domain: domain.text)
+            if try connection.add(address, to: account, at: change.now) { return address }
+        }
+        throw PermanentStoreError(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
+    }
+
+    /// Random addresses for accounts that never had one, of which nothing is audited here; by account.
+    package func newAddresses(
+        _ connection: any DatabaseConnection, _ accounts: [(account: Int64, isForwardingOn: Bool, since: Int64)]
+    ) throws -> [Int64: AddrSpec] {
+        guard !accounts.isEmpty else { return [:] }
+        guard let domain = relayDomains.first else {
+            throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
+        }
+        var issued: [Int64: AddrSpec] = [:]
+        for _ in 0..<Self.attempts where issued.count < accounts.count {
+            let tried = try accounts.filter { issued[$0.account] == nil }.map { entry in
+                (entry, local: Base32.characters(fromRandom: try random(addressLength)))
+            }
+            let retired = try connection.retired(tried.map { marks.retired("\($0.local)@\(domain)") })
+            let free = tried.filter { !retired.contains(marks.retired("\($0.local)@\(domain)")) }
+            let added = try connection.insert(
+                free.map { [$0.account, 1, $1, domain.text, $0.since, $0.isForwardingOn] },
+                into: "relay_addresses (account_id, ordinal, local_part, domain, created_at, forwarding_on)",
+                "ON CONFLICT (local_part, domain) DO NOTHING RETURNING account_id, local_part")
+            for row in added { issued[try row["account_id"]] = AddrSpec(localPart: try row["local_part"], domain: domain.text) }
+        }
+        guard issued.count == accounts.count else {
+            throw PermanentStoreError(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
+        }
+        return issued
+    }
+
+    /// A relay address, or `StoreRefusal` (`notFound`).
+    package func address(_ address: AddrSpec) throws -> RelayAddress { try database.read { try self.address($0, address) } }
+
+    /// Relay addresses by team and user identifier, the oldest first within each; nil stands for all.
+    package func addresses(team: String? = nil, user: String? = nil) throws -> [RelayAddress] {
+        try database.read { connection in
+            let condition = SQL.all(try connection.accountConditions(team: team, user: user))
+            return try connection.rows(
+                "\(Self.select) WHERE \(condition) ORDER BY t.handle, u.handle, r.account_id, r.ordinal"
+            ).map(RelayAddress.init(row:))
+        }
+    }
+
+    /// The account's current address; nil where it has none.
+    package func current(account number: Int64) throws -> RelayAddress? {
+        try database.read { connection in
+            try connection.row("\(Self.select) WHERE r.account_id = \(number) AND r.is_current = 1")
+                .map(RelayAddress.init(row:))
+        }
+    }
+
+    /// Switches forwarding; whether that changed anything. Refused for a retired address.
+    @discardableResult
+    package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws -> Bool {
+        try events.write(at: change.now) { connection, tracker in
+            let found = try self.address(connection, address)
+            guard found.retiredAt == nil else {
+                throw StoreRefusal(.unmet, "this address is retired: it cannot be switched on or off")
+            }
+            guard found.isForwardingOn != isOn else { return false }
+            try tracker.snapshot(.account(found.account.number))
+            try connection.run(
+                """
+                UPDATE relay_addresses SET forwarding_on = \(isOn)
+                WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
+                """)
+            try connection.count(
+                DailyCounter(
+                    accountNumber: found.account.number, day: Day.number(change.now), kind: .forwardingToggled, count: 1))
+            try connection.audit(
+                change, isOn ? "address.on" : "address.off", "account:\(found.account.number)", found.address.wireForm)
+            return true
+        }
+    }
+
+    /// Retires an address permanently: mail to it is refused from then on, and `issue` makes another one.
+    package func retire(_ address: AddrSpec, _ change: Change) throws {
+        try events.write(at: change.now) { connection, tracker in
+            let found = try self.address(connection, address)
+            guard found.retiredAt == nil else { return }
+            try tracker.snapshot(.account(found.account.number))
+            try connection.run(
+                """
+                UPDATE relay_addresses SET is_current = 0, retired_at = \(change.now)
+                WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
+                """)
+            try connection.audit(change, "address.retire", "account:\(found.account.number)", found.address.wireForm)
+        }
+    }
+
+    private static let select: SQL = """
+        SELECT r.local_part, r.domain, r.is_current, r.forwarding_on, r.retired_at, r.created_at, \(Account.columns),
+            CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END AS has_live_grant
+        FROM relay_addresses r JOIN accounts a ON a.id = r.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+            LEFT JOIN users u ON u.id = a.user_id
+        """
+
+    func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws -> RelayAddress {
+        let address = address.folded
+        let row = try connection.row("\(Self.select) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)")
+        guard let row else {
+            // What is at another domain may be an inbox that was typed by mistake: it is not repeated.
+            let isOurs = relayDomains.contains { $0.text == address.domain }
+            throw StoreRefusal(
+                .notFound,
+                isOurs
+                    ? "there is no relay address \(address.wireForm): see postern address list"
+                    : "this address is not at a relay domain: see postern address list")
+        }
+        return try RelayAddress(row: row)
+    }
+}
+
+extension RelayAddress {
+    /// From the columns of `AddressRepository.select`.
+    fileprivate init(row: SQLRow) throws {
+        try self.init(
+            address: AddrSpec(row: row), account: Account(row: row), isCurrent: row["is_current"],
+            isForwardingOn: row["forwarding_on"], retiredAt: row["retired_at"], hasLiveGrant: row["has_live_grant"],
+            createdAt: row["created_at"])
+    }
+}
+
+extension AddrSpec {
+    /// From the columns `local_part` and `domain`.
+    package init(row: SQLRow) throws { try self.init(localPart: row["local_part"], domain: row["domain"]) }
+}
+
+extension DatabaseConnection {
+    /// Gives the account, which has no current one, a relay address; false where someone has it.
+    package func add(_ address: AddrSpec, to account: Int64, at now: Int64) throws -> Bool {
+        try run(
+            """
+            INSERT INTO relay_addresses (account_id, ordinal, local_part, domain, created_at)
+            VALUES (\(account), (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM relay_addresses
+                WHERE account_id = \(account)), \(address.localPart), \(address.domain), \(now))
+            ON CONFLICT (local_part, domain) DO NOTHING
+            """) == 1
+    }
+}

@@ -1,0 +1,245 @@
+// Apps and the groups that share consent.
+
+import Database
+
+/// What goes with an app when it is removed.
+package struct AppDependents: Sendable, Hashable {
+    /// Grants that end because the app is the last of its group.
+    package let grants: Int
+}
+
+/// Adds, finds and removes apps.
+package struct AppRepository: Sendable {
+    let accounts: AccountRepository
+    private var events: AccountEvents { accounts.events }
+    private var database: any Database { events.database }
+
+    /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
+    /// - Parameter redirectURIs: where its authorizations may be answered to.
+    package func add(
+        team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], _ change: Change
+    ) throws -> App {
+        let clientID = try Identifier.checked(clientID, "a client_id")
+        let redirectURIs = try redirectURIs.map(RedirectURI.checked)
+        return try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            guard try connection.row("SELECT id FROM apps WHERE client_id = \(clientID)") == nil else {
+                throw StoreRefusal(.exists, "app \(clientID) already exists")
+            }
+            let group: AppGroup
+            if let primary {
+                let number: Int64? = try connection.value(
+                    "SELECT id FROM app_groups WHERE team_id = \(team.number) AND primary_client_id = \(primary)")
+                guard let number else {
+                    throw StoreRefusal(.notFound, "team \(id) has no primary app \(primary): see postern app list \(id)")
+                }
+                group = AppGroup(number: number, primaryClientID: primary)
+            } else {
+                group = try connection.addGroup(team: team, primary: clientID, change)
+            }
+            let added = try connection.inserted(
+                """
+                INSERT INTO apps (group_id, client_id, created_at) VALUES (\(group.number), \(clientID), \(change.now))
+                RETURNING id
+                """)
+            try connection.audit(change, "app.add", "team:\(id)", "\(clientID) group \(group.primaryClientID ?? "")")
+            for uri in redirectURIs {
+                _ = try connection.addRedirect(uri, app: added, clientID: clientID, team: id, change)
+            }
+            return App(clientID: clientID, group: group, createdAt: change.now)
+        }
+    }
+
+    /// The team's apps, group by group, the oldest first.
+    package func apps(team id: String) throws -> [App] {
+        try database.read { connection in
+            let team = try connection.team(id)
+            return try connection.rows(
+                """
+                SELECT a.client_id, g.id AS group_id, g.primary_client_id, a.created_at FROM apps a JOIN app_groups g ON g.id = a.group_id
+                WHERE g.team_id = \(team.number) ORDER BY g.id, a.id
+                """
+            ).map { try App(clientID: $0["client_id"], group: AppGroup(row: $0), createdAt: $0["created_at"]) }
+        }
+    }
+
+    private static let decisionSelect: SQL = """
+        SELECT a.id, a.group_id, g.team_id, t.handle AS team, a.nonce_form, a.nonce_required, a.client_id
+        FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
+        """
+
+    /// What a question about an app needs to know; nil where there is no such app.
+    package func decisionApp(clientID: String) throws -> DecisionApp? {
+        try database.read { connection in
+            guard let row = try connection.row("\(Self.decisionSelect) WHERE a.client_id = \(clientID)") else {
+                return nil
+            }
+            let group: Int64 = try row["group_id"]
+            let former: [Int64] = try connection.values(
+                "SELECT from_team FROM app_transfers WHERE group_id = \(group) AND moved_at IS NOT NULL")
+            return try DecisionApp(row: row, formerTeams: former)
+        }
+    }
+
+    /// The same of every app, at most `limit`.
+    package func decisionApps(limit: Int) throws -> [DecisionApp] {
+        try database.read { connection in
+            let former: [Int64: [Int64]] = try connection.rows(
+                "SELECT group_id, from_team FROM app_transfers WHERE moved_at IS NOT NULL"
+            ).reduce(into: [:]) { $0[try $1["group_id"], default: []].append(try $1["from_team"]) }
+            return try connection.rows("\(Self.decisionSelect) ORDER BY a.id LIMIT \(limit)")
+                .map { try DecisionApp(row: $0, formerTeams: former[try $0["group_id"]] ?? []) }
+        }
+    }
+
+    /// Fixes how an app's identity tokens carry the nonce, and whether there must be one.
+    package func setNonce(team id: String, clientID: String, form: AppNonceForm, isRequired: Bool, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            _ = try connection.appGroup(team: connection.team(id), clientID: clientID)
+            try connection.run(
+                "UPDATE apps SET nonce_form = \(form), nonce_required = \(isRequired) WHERE client_id = \(clientID)")
+            try connection.audit(
+                change, "app.nonce", "team:\(id)", "\(clientID) \(form.rawValue) \(isRequired ? "required" : "optional")")
+        }
+    }
+
+    /// Whether an app has this `client_id`.
+    package func isClient(_ clientID: String) throws -> Bool {
+        try database.read { connection in
+            // A removed app has a name that no one can register, but that anyone may guess.
+            try connection.row(
+                """
+                SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+                WHERE a.client_id = \(clientID)
+                """) != nil
+        }
+    }
+
+    /// What removing the app would end.
+    package func dependents(team id: String, clientID: String) throws -> AppDependents {
+        try database.read { connection in
+            let group = try connection.appGroup(team: connection.team(id), clientID: clientID)
+            guard try connection.appCount(group) == 1 else { return AppDependents(grants: 0) }
+            let grants = try connection.value(
+                "SELECT COUNT(*) FROM grants WHERE group_id = \(group.number) AND state = 'authorized'", Int.self)
+            return AppDependents(grants: grants ?? 0)
+        }
+    }
+
+    /// Removes an app; with the last of a group the group and its grants go. A primary app goes after those grouped under it.
+    /// The name is free and consents count no more from then on; rows that may be many stay until `removals` has taken them away,
+    /// and with them the group's endpoint is told of each consent.
+    package func remove(team id: String, clientID: String, _ change: Change) throws {
+        try events.write(at: change.now) { connection, tracker in
+            let team = try connection.team(id)
+            let group = try connection.appGroup(team: team, clientID: clientID)
+            let isLast = try connection.appCount(group) == 1
+            guard isLast || group.primaryClientID != clientID else {
+                throw StoreRefusal(.unmet, "\(clientID) is the primary app of others: remove those first")
+            }
+            let removed = try connection.retireApp(
+                clientID, of: team.number, group: group.number, withGroup: isLast, now: change.now)
+            try connection.audit(change, "app.remove", "team:\(id)", clientID)
+            try RemovalRepository(accounts: accounts).takeAway(connection, tracker, team: removed)
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// The group of a team's app, or `StoreRefusal` (`notFound`).
+    package func appGroup(team: Team, clientID: String) throws -> AppGroup {
+        let row = try row(
+            """
+            SELECT g.id AS group_id, g.primary_client_id FROM apps a JOIN app_groups g ON g.id = a.group_id
+            WHERE g.team_id = \(team.number) AND a.client_id = \(clientID)
+            """)
+        guard let row else {
+            throw StoreRefusal(.notFound, "team \(team.id) has no app \(clientID): see postern app list \(team.id)")
+        }
+        return try AppGroup(row: row)
+    }
+
+    /// Puts an app into a team of its own, which was removed: alone, or with its group and all consents. Names are free
+    /// afterwards.
+    /// - Returns: that team.
+    fileprivate func retireApp(_ clientID: String, of team: Int64, group: Int64, withGroup: Bool, now: Int64) throws -> Int64 {
+        guard let app: Int64 = try value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
+            throw PermanentStoreError(.unexpectedData, "an app that was just found is not there")
+        }
+        // No name that may be chosen has a space in it.
+        let name = "removed app \(app)"
+        let removed = try inserted(
+            "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id")
+        for table in ["app_redirects", "policy_app_bindings"] {
+            try run("DELETE FROM \(raw: table) WHERE app_id = \(app)")
+        }
+        guard withGroup else {
+            try run(
+                """
+                INSERT INTO app_groups (team_id, primary_client_id, created_at, removed_from)
+                VALUES (\(removed), \(name), \(now), \(removed))
+                """)
+            try run(
+                """
+                UPDATE apps SET client_id = \(name), group_id = (SELECT id FROM app_groups WHERE team_id = \(removed))
+                WHERE id = \(app)
+                """)
+            return removed
+        }
+        try run("UPDATE apps SET client_id = \(name) WHERE id = \(app)")
+        // Where it was on its way, consents that have not followed are another team's.
+        try run(
+            """
+            UPDATE teams SET loses_apps = 1
+            WHERE id = \(team) OR id IN (SELECT from_team FROM app_transfers WHERE group_id = \(group) AND state = 'moving')
+            """)
+        try run("DELETE FROM app_transfers WHERE group_id = \(group) AND state = 'started'")
+        try run("UPDATE app_transfers SET state = 'finished' WHERE group_id = \(group) AND state = 'moving'")
+        try run(
+            "UPDATE app_groups SET team_id = \(removed), primary_client_id = \(name), removed_from = \(team) WHERE id = \(group)")
+        return removed
+    }
+
+    fileprivate func appCount(_ group: AppGroup) throws -> Int64 {
+        try value("SELECT COUNT(*) FROM apps WHERE group_id = \(group.number)") ?? 0
+    }
+
+    /// The group that consent goes to where no one named an app: the team's oldest group with apps; for a team without apps
+    /// the group of mail alone, made now if need be.
+    package func usualGroup(team: Team, _ change: Change) throws -> AppGroup {
+        try knownUsualGroup(team: team) ?? addGroup(team: team, primary: nil, change)
+    }
+
+    fileprivate func addGroup(team: Team, primary: String?, _ change: Change) throws -> AppGroup {
+        let number = try inserted(
+            """
+            INSERT INTO app_groups (team_id, primary_client_id, created_at) VALUES (\(team.number), \(primary), \(change.now))
+            RETURNING id
+            """)
+        return AppGroup(number: number, primaryClientID: primary)
+    }
+
+    /// The same where it is there already.
+    package func knownUsualGroup(team: Team) throws -> AppGroup? {
+        try row(
+            """
+            SELECT id AS group_id, primary_client_id FROM app_groups WHERE team_id = \(team.number)
+            ORDER BY CASE WHEN primary_client_id IS NULL THEN 1 ELSE 0 END, id LIMIT 1
+            """
+        ).map(AppGroup.init(row:))
+    }
+}
+
+extension AppGroup {
+    /// From the columns `group_id` and `primary_client_id`.
+    package init(row: SQLRow) throws { try self.init(number: row["group_id"], primaryClientID: row["primary_client_id"]) }
+}
+
+extension DecisionApp {
+    /// From the columns of `AppRepository.decisionSelect`.
+    fileprivate init(row: SQLRow, formerTeams: [Int64]) throws {
+        try self.init(
+            number: row["id"], clientID: row["client_id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
+            teamID: row["team"], formerTeams: formerTeams, nonceForm: row["nonce_form"], isNonceRequired: row["nonce_required"])
+    }
+}

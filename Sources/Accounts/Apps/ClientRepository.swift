@@ -1,0 +1,147 @@
+// The provider's clients: their redirect URIs, and the keys that their secrets are signed with.
+
+import Database
+
+/// Registers redirect URIs and keys.
+package struct ClientRepository: Sendable {
+    /// Redirect URIs of one app, and keys of one team.
+    package static let maximumRedirects = 50
+    package static let maximumKeys = 10
+
+    let database: any Database
+
+    /// A client with its team's keys; nil where there is none of this id.
+    package func client(_ clientID: String) throws -> ProviderClient? {
+        try database.read { connection in
+            let row = try connection.row(
+                """
+                SELECT a.id, a.group_id, t.id AS team_id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+                JOIN teams t ON t.id = g.team_id WHERE a.client_id = \(clientID)
+                """)
+            guard let row else { return nil }
+            return try ProviderClient(
+                clientID: clientID, appNumber: row["id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
+                teamID: row["handle"], keys: keys(connection, team: row["team_id"]))
+        }
+    }
+
+    // MARK: Redirect URIs
+
+    /// Registers a redirect URI; whether it is new.
+    @discardableResult
+    package func addRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws -> Bool {
+        let uri = try RedirectURI.checked(uri)
+        return try database.write(.durable) { connection in
+            try connection.addRedirect(
+                uri, app: app(connection, team: id, clientID: clientID), clientID: clientID, team: id, change)
+        }
+    }
+
+    /// Takes a redirect URI back; codes that were issued for it are worth nothing from then on.
+    package func removeRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let app = try app(connection, team: id, clientID: clientID)
+            let removed = try connection.run(
+                "DELETE FROM app_redirects WHERE app_id = \(app) AND uri = \(uri)")
+            guard removed > 0 else {
+                throw StoreRefusal(.notFound, "app \(clientID) has no such redirect URI: see postern app list")
+            }
+            try connection.run(
+                "DELETE FROM authorization_codes WHERE app_id = \(app) AND redirect_uri = \(uri)")
+            try connection.audit(change, "app.redirect.remove", "team:\(id)", "\(clientID) \(uri)")
+        }
+    }
+
+    /// The redirect URIs of a team's apps by client_id, each in alphabetical order.
+    package func redirects(team id: String) throws -> [String: [String]] {
+        try database.read { connection in
+            var result: [String: [String]] = [:]
+            let rows = try connection.rows(
+                """
+                SELECT a.client_id, r.uri FROM app_redirects r JOIN apps a ON a.id = r.app_id
+                JOIN app_groups g ON g.id = a.group_id
+                WHERE g.team_id = \(connection.team(id).number) ORDER BY a.client_id, r.uri
+                """)
+            for row in rows { result[try row["client_id"], default: []].append(try row["uri"]) }
+            return result
+        }
+    }
+
+    // MARK: Keys
+
+    /// Registers a public key. Form and curve were checked. Refused where the team has a key of this id.
+    package func addKey(team id: String, keyID: String, pem: String, _ change: Change) throws -> ClientKey {
+        let isPlain = keyID.utf8.allSatisfy { octet in
+            let isAlphanumeric =
+                (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
+            return isAlphanumeric || [0x2D, 0x2E, 0x5F].contains(octet)
+        }
+        guard isPlain, (1...128).contains(keyID.utf8.count) else {
+            throw StoreRefusal(.invalid, "a key id must be 1 to 128 characters of A-Z a-z 0-9 . _ -")
+        }
+        return try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            guard try keys(connection, team: team.number).count < Self.maximumKeys else {
+                throw StoreRefusal(.limit, "team \(id) has \(Self.maximumKeys) keys, which is the maximum: remove one")
+            }
+            let row = try connection.row(
+                """
+                INSERT INTO client_keys (team_id, kid, public_key, created_at)
+                VALUES (\(team.number), \(keyID), \(pem), \(change.now))
+                ON CONFLICT (team_id, kid) DO NOTHING RETURNING id
+                """)
+            guard row != nil else { throw StoreRefusal(.exists, "team \(id) already has a key \(keyID)") }
+            try connection.audit(change, "app.key.add", "team:\(id)", keyID)
+            return ClientKey(keyID: keyID, pem: pem, createdAt: change.now)
+        }
+    }
+
+    /// The team's keys, the oldest first.
+    package func keys(team id: String) throws -> [ClientKey] {
+        try database.read { try keys($0, team: $0.team(id).number) }
+    }
+
+    /// Removes a key: secrets that it signed are refused from then on.
+    package func removeKey(team id: String, keyID: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let removed = try connection.run(
+                "DELETE FROM client_keys WHERE team_id = \(connection.team(id).number) AND kid = \(keyID)")
+            guard removed > 0 else { throw StoreRefusal(.notFound, "team \(id) has no such key: see postern app key list \(id)") }
+            try connection.audit(change, "app.key.remove", "team:\(id)", keyID)
+        }
+    }
+
+    private func keys(_ connection: any DatabaseConnection, team: Int64) throws -> [ClientKey] {
+        try connection.rows(
+            "SELECT kid, public_key, created_at FROM client_keys WHERE team_id = \(team) ORDER BY id"
+        ).map { try ClientKey(keyID: $0["kid"], pem: $0["public_key"], createdAt: $0["created_at"]) }
+    }
+
+    private func app(_ connection: any DatabaseConnection, team id: String, clientID: String) throws -> Int64 {
+        let number: Int64? = try connection.value(
+            """
+            SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id
+            WHERE a.client_id = \(clientID) AND g.team_id = \(connection.team(id).number)
+            """)
+        guard let number else { throw StoreRefusal(.notFound, "team \(id) has no app \(clientID): see postern app list \(id)") }
+        return number
+    }
+}
+
+extension DatabaseConnection {
+    /// Registers a redirect URI, which was checked; whether it is new.
+    func addRedirect(_ uri: String, app: Int64, clientID: String, team: String, _ change: Change) throws -> Bool {
+        let count: Int? = try value("SELECT COUNT(*) AS count FROM app_redirects WHERE app_id = \(app)")
+        guard count ?? 0 < ClientRepository.maximumRedirects else {
+            throw StoreRefusal(
+                .limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, which is the maximum")
+        }
+        let added = try run(
+            """
+            INSERT INTO app_redirects (app_id, uri, created_at) VALUES (\(app), \(uri), \(change.now))
+            ON CONFLICT (app_id, uri) DO NOTHING
+            """)
+        if added > 0 { try audit(change, "app.redirect.add", "team:\(team)", "\(clientID) \(uri)") }
+        return added > 0
+    }
+}

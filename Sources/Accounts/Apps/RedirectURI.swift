@@ -1,0 +1,58 @@
+// Where an authorization may be answered to.
+
+import Database
+import Support
+
+/// A redirect URI as it was registered: compared octet by octet (RFC 9700 section 4.1.3).
+package enum RedirectURI {
+    /// Longest, in octets: what browsers and servers take.
+    package static let maximum = 2_000
+
+    /// The text as it is, or `StoreRefusal` (`invalid`): an absolute URI without fragment and user information; `https`, `http`
+    /// on a loopback host (RFC 8252 section 7.3), or an app's own scheme with a dot in its name (section 7.1).
+    package static func checked(_ text: String) throws -> String {
+        let octets = Array(text.utf8)
+        guard octets.count <= maximum,
+            octets.allSatisfy({ $0 > 0x20 && $0 < 0x7F && ![0x22, 0x3C, 0x3E, 0x5C, 0x60].contains($0) })
+        else { throw StoreRefusal(.invalid, "a redirect URI must be at most \(maximum) visible ASCII characters of a URI") }
+        guard !text.contains("#") else { throw StoreRefusal(.invalid, "a redirect URI must not have a fragment (#)") }
+        guard !text.contains("*") else { throw StoreRefusal(.invalid, "a redirect URI must be exact, without *") }
+        guard let colon = octets.firstIndex(of: UInt8(ascii: ":")), isScheme(octets[..<colon]) else {
+            throw StoreRefusal(.invalid, "a redirect URI must begin with https://")
+        }
+        let scheme = String(decoding: octets[..<colon], as: UTF8.self).lowercased()
+        let rest = text.utf8.dropFirst(colon + 1)
+        switch scheme {
+        case "https", "http":
+            guard rest.starts(with: "//".utf8) else { throw StoreRefusal(.invalid, "a redirect URI must begin with https://") }
+            let authority = String(
+                decoding: rest.dropFirst(2).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }, as: UTF8.self)
+            guard !authority.isEmpty, !authority.contains("@") else {
+                throw StoreRefusal(.invalid, "a redirect URI must name a host, and no user")
+            }
+            guard scheme == "https" || isLoopback(authority) else {
+                throw StoreRefusal(.invalid, "a redirect URI must use https; http is only for 127.0.0.1, [::1] and localhost")
+            }
+        default:
+            guard scheme.contains("."), !rest.isEmpty else {
+                throw StoreRefusal(.invalid, "an app's own scheme must be named after a domain, as in com.example.app:/signed-in")
+            }
+        }
+        return text
+    }
+
+    private static func isScheme(_ octets: ArraySlice<UInt8>) -> Bool {
+        guard let first = octets.first, first.isASCIILetter else { return false }
+        return octets.allSatisfy { $0.isASCIILetter || ($0 >= 0x30 && $0 <= 0x39) || [0x2B, 0x2D, 0x2E].contains($0) }
+    }
+
+    private static func isLoopback(_ authority: String) -> Bool {
+        let authority = authority.lowercased()
+        guard let host = ["127.0.0.1", "[::1]", "localhost"].first(where: authority.hasPrefix) else { return false }
+        // Nothing but a port follows: `[::1].evil.example` is a host elsewhere to some readers.
+        let rest = authority.dropFirst(host.count)
+        return rest.isEmpty
+            || rest.first == ":" && rest.dropFirst().utf8.allSatisfy { (0x30...0x39).contains($0) }
+                && (Int(rest.dropFirst()) ?? 0) <= 65_535
+    }
+}

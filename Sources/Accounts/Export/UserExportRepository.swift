@@ -1,0 +1,165 @@
+// What users may see of themselves: their accounts for the page, and everything that is stored for their download.
+
+import Database
+import InternetMessage
+
+/// Reads for the page of one's own.
+package struct UserExportRepository: Sendable {
+    let database: any Database
+    let sealer: Sealer
+    let inboxes: InboxRepository
+    let tombstones: TombstoneRepository
+
+    /// The user's accounts by the name of the team; those where mail can come, first.
+    /// - Parameters:
+    ///   - day: days since 1970, from which `recent` counts.
+    ///   - now: seconds since 1970.
+    package func accounts(user id: String, since day: Int64, now: Int64) throws -> [UserExportAccount] {
+        try database.read { connection in
+            let user = try connection.userNumber(id)
+            let rows = try connection.rows(
+                """
+                SELECT a.id, \(Team.columns), r.local_part, r.domain, r.forwarding_on, a.created_at, a.inbox_id,
+                    (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, a.shares_name,
+                    (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten))
+                        AS inbox_written_day
+                FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+                LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
+                WHERE a.user_id = \(user) ORDER BY t.name, a.id
+                """)
+            let accounts = try rows.map { row in
+                let number: Int64 = try row["id"]
+                let (own, isForwardingOn): (Int64?, Bool?) = try (row["inbox_id"], row["forwarding_on"])
+                let consents = try consents(connection, account: number)
+                return try UserExportAccount(
+                    number: number, team: Team(row: row), address: isForwardingOn == nil ? nil : AddrSpec(row: row),
+                    isForwardingOn: isForwardingOn == true, createdAt: row["created_at"], inboxNumber: row["inbox_number"],
+                    hasOwnInbox: own != nil, emailKind: row["email_kind"], sharesName: row["shares_name"],
+                    inboxWrittenDay: row["inbox_written_day"], consents: consents,
+                    move: consents.contains(where: \.isLive) ? nil : move(connection, account: number, now: now),
+                    recent: usage(connection, account: number, since: day),
+                    total: usage(connection, account: number, since: 0))
+            }
+            return accounts.filter(\.isActive) + accounts.filter { !$0.isActive }
+        }
+    }
+
+    private func consents(_ connection: any DatabaseConnection, account: Int64) throws -> [UserExportConsent] {
+        try connection.rows(
+            """
+            SELECT g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at
+            FROM grants g JOIN app_groups p ON p.id = g.group_id
+            JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(account) ORDER BY g.id
+            """
+        ).map { row in
+            let (group, state): (AppGroup, Grant.State) = try (AppGroup(row: row), row["state"])
+            return try UserExportConsent(
+                group: group,
+                clientIDs: connection.values("SELECT client_id FROM apps WHERE group_id = \(group.number) ORDER BY id"),
+                isLive: state == .authorized, firstAuthorizedAt: row["first_authorized_at"],
+                lastAuthorizedAt: row["last_authorized_at"])
+        }
+    }
+
+    /// Where its app went, as long as the old address takes mail.
+    private func move(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws -> UserExportMove? {
+        try connection.row(
+            """
+            SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at
+            FROM account_transfers m JOIN accounts b ON b.id = m.new_account
+            JOIN teams t ON t.id = b.team_id AND t.removed_at IS NULL
+            JOIN app_transfers x ON x.id = m.transfer_id JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
+            WHERE m.old_account = \(account) AND m.ends_at > \(now) ORDER BY m.moved_at DESC, m.transfer_id DESC LIMIT 1
+            """
+        ).map { row in
+            try UserExportMove(
+                team: row["name"], account: row["new_account"], clientID: row["primary_client_id"], movedAt: row["moved_at"],
+                endsAt: row["ends_at"])
+        }
+    }
+
+    private func usage(_ connection: any DatabaseConnection, account: Int64, since day: Int64) throws -> DailyUsage {
+        let row = try connection.row(
+            """
+            SELECT COALESCE(SUM(CASE WHEN kind = 1 THEN count ELSE 0 END), 0) AS forwarded,
+                COALESCE(SUM(CASE WHEN kind = 2 THEN count ELSE 0 END), 0) AS replied
+            FROM daily_counters WHERE account_id = \(account) AND day >= \(day) AND kind IN (1, 2)
+            """)
+        return try DailyUsage(forwarded: row?["forwarded"] ?? 0, replied: row?["replied"] ?? 0)
+    }
+
+    /// Everything that is stored about a user, section by section. Keyed hashes, of which no one can read anything, are told by
+    /// what they are for and when they go. Consistent: from one snapshot.
+    package func records(user id: String, now: Int64) throws -> [UserExportRecords] {
+        let earlier = try tombstones.tombstones(user: id, now: now).map { tombstone in
+            [
+                (name: "day", value: UserExportRecords.Value.day(tombstone.day)),
+                (name: "deletions", value: .integer(Int64(tombstone.deletions))),
+                (name: "failures", value: .integer(Int64(tombstone.failures))),
+            ]
+        }
+        return try stored(user: id) + [UserExportRecords(name: "earlier_accounts", rows: earlier)]
+    }
+
+    private func stored(user id: String) throws -> [UserExportRecords] {
+        try database.read { connection in
+            let user = try connection.userNumber(id)
+            return try UserExportSection.all(user: user, id: id).map { section in
+                UserExportRecords(
+                    name: section.name,
+                    rows: try connection.rows(section.sql).map { row in
+                        try section.fields.map { (name: $0.name, value: try value($0.kind, row, $0.name, user: user)) }
+                    })
+            }
+        }
+    }
+
+    private func value(
+        _ kind: UserExportSection.Kind, _ row: SQLRow, _ name: String, user: Int64
+    ) throws -> UserExportRecords.Value {
+        func read<Stored: SQLReadable>(_ value: (Stored) -> UserExportRecords.Value) throws -> UserExportRecords.Value {
+            let stored: Stored? = try row[name]
+            return stored.map(value) ?? .null
+        }
+        return switch kind {
+        case .integer: try read { .integer($0) }
+        case .text: try read { .text($0) }
+        case .flag: try read { .flag($0) }
+        case .time: try read { .time($0) }
+        case .day: try read { .day($0) }
+        case .words: try read { (text: String) in .words(text.split(separator: " ").map(String.init)) }
+        case .json: try read { .json($0) }
+        case .counter: try read { (kind: CounterKind) in .text(kind.name) }
+        case .userName: try sealer.name(row, user: user).map { .text($0) } ?? .null
+        case .inbox: .text(try sealer.inbox(row, user: user).revealed.wireForm)
+        case .correspondent:
+            try SealedValue(row: row, "address").map {
+                .text(try sealer.openAddress($0, .storedToken(row["token"])).wireForm)
+            } ?? .null
+        }
+    }
+}
+
+extension CounterKind {
+    /// For people.
+    fileprivate var name: String {
+        switch self {
+        case .forwarded: "messages_to_you"
+        case .replied: "messages_from_you"
+        case .bouncedPermanently: "permanent_failures_of_your_inbox"
+        case .bouncedTemporarily: "other_failures_of_your_inbox"
+        case .automaticRelayed: "automatic_notes_relayed"
+        case .automaticDiscarded: "automatic_notes_discarded"
+        case .overLimit: "refused_over_daily_limit"
+        case .refusedForwardingOff: "refused_forwarding_off"
+        case .forwardingToggled: "forwarding_switched"
+        case .reportsDropped: "reports_dropped"
+        case .reportsRelayed: "reports_relayed"
+        case .addressesStored: "correspondents_stored"
+        case .inboxWritten: "messages_in_which_the_team_wrote_your_inbox"
+        case .quoteHidden: "your_inbox_hidden_in_quotations"
+        case .textAddresses: "addresses_of_others_in_text"
+        default: "kind_\(rawValue)"
+        }
+    }
+}

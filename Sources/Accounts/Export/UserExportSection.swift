@@ -1,0 +1,216 @@
+// What of each table belongs to a user: the list that their download is made from. A new table with something about users joins
+// it.
+
+import Database
+
+/// One section of the download.
+struct UserExportSection: Sendable {
+    /// How a column reads.
+    enum Kind: Sendable {
+        case integer, text, flag, time, day, words, json, counter
+        /// In columns `name_key` and `name_sealed`.
+        case userName
+        /// In columns `address_key` and `address_sealed`; that of a correspondent with `token`.
+        case inbox, correspondent
+    }
+
+    package let name: String
+    let fields: [(name: String, kind: Kind, column: SQL)]
+    /// Its columns are named as the fields are.
+    let sql: SQL
+
+    /// - Parameter rows: `FROM` and what follows it.
+    private init(_ name: String, _ fields: [(name: String, kind: Kind, column: SQL)], _ rows: SQL) {
+        (self.name, self.fields) = (name, fields)
+        let columns = fields.map { field -> SQL in
+            switch field.kind {
+            case .userName, .inbox, .correspondent: field.column
+            default: "\(field.column) AS \(raw: "\"\(field.name)\"")"
+            }
+        }
+        sql = "SELECT \(columns.dropFirst().reduce(columns[0]) { "\($0), \($1)" }) \(rows)"
+    }
+
+    /// All of the user with this number and identifier.
+    static func all(user: Int64, id: String) -> [UserExportSection] {
+        let ofUser: SQL = """
+            JOIN accounts a ON a.id = x.account_id JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL
+            WHERE a.user_id = \(user)
+            """
+        return [
+            UserExportSection(
+                "user",
+                [
+                    ("id", .text, "handle"), ("name", .userName, "name_key, name_sealed"),
+                    ("is_work_or_school_account", .flag, "is_managed"), ("since", .time, "created_at"),
+                ],
+                "FROM users WHERE id = \(user)"),
+            UserExportSection(
+                "inboxes",
+                [
+                    ("inbox", .integer, "number"), ("address", .inbox, "address_key, address_sealed"),
+                    ("is_default", .flag, "is_default"), ("is_reply_only", .flag, "reply_only"),
+                    ("added_at", .time, "created_at"),
+                    ("verified_at", .time, "verified_at"), ("forwarding_rests_since", .time, "suspended_at"),
+                    ("failures_then", .integer, "suspended_failures"),
+                ],
+                "FROM inboxes WHERE user_id = \(user) ORDER BY number"),
+            UserExportSection(
+                "inbox_failures",
+                [("inbox", .integer, "i.number"), ("day", .day, "x.day"), ("count", .integer, "x.count")],
+                "FROM inbox_failures x JOIN inboxes i ON i.id = x.inbox_id WHERE i.user_id = \(user) ORDER BY x.day"),
+            UserExportSection(
+                "inbox_verifications",
+                [
+                    ("inbox", .integer, "i.number"), ("begun_at", .time, "v.created_at"), ("expires_at", .time, "v.expires_at"),
+                    ("wrong_codes", .integer, "v.tries"), ("confirmed_at", .time, "v.confirmed_at"),
+                ],
+                "FROM inbox_verifications v JOIN inboxes i ON i.id = v.inbox_id WHERE i.user_id = \(user) ORDER BY v.id"),
+            UserExportSection(
+                "accounts",
+                [
+                    ("account", .integer, "a.id"), ("team", .text, "t.handle"), ("team_name", .text, "t.name"),
+                    ("your_id_with_the_team", .text, "a.sub"), ("address_that_the_team_has", .text, "a.email_kind"),
+                    ("team_gets_your_name", .flag, "a.shares_name"),
+                    ("inbox", .integer, "(SELECT i.number FROM inboxes i WHERE i.id = a.inbox_id)"),
+                    ("since", .time, "a.created_at"),
+                ],
+                """
+                FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = \(user)
+                ORDER BY a.id
+                """),
+            UserExportSection(
+                "relay_addresses",
+                [
+                    ("account", .integer, "x.account_id"), ("address", .text, "x.local_part || '@' || x.domain"),
+                    ("is_current", .flag, "x.is_current"), ("forwarding_is_on", .flag, "x.forwarding_on"),
+                    ("since", .time, "x.created_at"), ("retired_at", .time, "x.retired_at"),
+                ],
+                "FROM relay_addresses x \(ofUser) ORDER BY x.created_at, x.account_id, x.ordinal"),
+            UserExportSection(
+                "consents",
+                [
+                    ("account", .integer, "x.account_id"), ("app", .text, "p.primary_client_id"), ("state", .text, "x.state"),
+                    ("first_given_at", .time, "x.first_authorized_at"), ("last_given_at", .time, "x.last_authorized_at"),
+                    ("taken_back_at", .time, "x.revoked_at"), ("real_user_status", .integer, "x.real_user_status"),
+                    ("earlier_real_user_status", .integer, "x.prior_status"), ("check_at_sign_up", .text, "x.signup_check"),
+                    ("first_asked_at", .time, "x.first_asked_at"), ("last_seen_at", .time, "x.last_seen_at"),
+                    ("moved_at", .time, "x.transferred_at"),
+                ],
+                "FROM grants x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL \(ofUser) ORDER BY x.id"),
+            UserExportSection(
+                "decisions",
+                [
+                    ("decision", .text, "d.decision_id"), ("team", .text, "t.handle"), ("app", .text, "d.client_id"),
+                    ("event", .text, "d.event"), ("event_as_claimed", .text, "d.claimed_event"), ("outcome", .text, "d.decision"),
+                    ("checks_asked_for", .words, "d.challenges"), ("reasons", .words, "d.reasons"),
+                    ("reasons_told_to_the_team", .words, "d.wire_reasons"), ("signals", .json, "d.signals"),
+                    ("policy", .text, "d.policy_name"), ("policy_version", .text, "d.policy_version"),
+                    ("policy_hash", .text, "d.policy_hash"), ("real_user_status", .integer, "d.real_user_status"),
+                    ("credential_state", .text, "d.credential_state"), ("overridden_by", .text, "d.overridden_by"),
+                    ("was_degraded", .flag, "d.degraded"), ("at", .time, "d.evaluated_at"),
+                    ("outcome_reported_by_the_team", .text, "d.label"), ("reported_at", .time, "d.labelled_at"),
+                ],
+                "FROM decisions d JOIN grants x ON x.id = d.grant_id JOIN teams t ON t.id = d.team_id \(ofUser) ORDER BY d.id"),
+            UserExportSection(
+                "checks",
+                [
+                    ("decision", .text, "c.decision_id"), ("check", .text, "c.challenge"), ("begun_at", .time, "c.initiated_at"),
+                    ("passed_at", .time, "c.passed_at"), ("failed_at", .time, "c.failed_at"),
+                ],
+                "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) ORDER BY c.initiated_at"),
+            UserExportSection(
+                "identities_elsewhere",
+                [
+                    ("account", .integer, "x.account_id"), ("issuer", .text, "x.issuer"), ("your_id_there", .text, "x.subject"),
+                    ("forwarding_is_on", .flag, "x.forwarding_on"), ("since", .time, "x.created_at"),
+                ],
+                "FROM external_identities x \(ofUser)"),
+            UserExportSection(
+                "sign_ins_under_way",
+                [
+                    ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"), ("signed_in_at", .time, "y.authenticated_at"),
+                    ("expires_at", .time, "y.expires_at"),
+                ],
+                """
+                FROM authorization_codes y JOIN apps c ON c.id = y.app_id
+                JOIN app_groups p ON p.id = c.group_id AND p.removed_from IS NULL JOIN grants x ON x.id = y.grant_id \(ofUser)
+                """),
+            UserExportSection(
+                "sign_ins",
+                [
+                    ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"), ("signed_in_at", .time, "y.authenticated_at"),
+                    ("given_at", .time, "y.created_at"),
+                ],
+                """
+                FROM refresh_tokens y JOIN apps c ON c.id = y.app_id
+                JOIN app_groups p ON p.id = c.group_id AND p.removed_from IS NULL JOIN grants x ON x.id = y.grant_id \(ofUser)
+                ORDER BY y.id
+                """),
+            UserExportSection(
+                "events_to_teams",
+                [
+                    ("account", .integer, "x.account_id"), ("event", .text, "x.type"), ("address", .text, "x.email"),
+                    ("at", .time, "x.created_at"), ("state", .text, "x.state"), ("ended_at", .time, "x.ended_at"),
+                ],
+                "FROM outbox x \(ofUser) ORDER BY x.id"),
+            UserExportSection(
+                "moves_to_other_teams",
+                [
+                    ("from_account", .integer, "x.old_account"), ("to_account", .integer, "x.new_account"),
+                    ("moved_at", .time, "x.moved_at"), ("old_address_works_until", .time, "x.ends_at"),
+                ],
+                """
+                FROM account_transfers x JOIN accounts a ON a.id = x.old_account
+                JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL WHERE a.user_id = \(user)
+                """),
+            UserExportSection(
+                "counts_by_day",
+                [
+                    ("account", .integer, "x.account_id"), ("day", .day, "x.day"), ("what", .counter, "x.kind"),
+                    ("count", .integer, "x.count"),
+                ],
+                "FROM daily_counters x \(ofUser) ORDER BY x.day, x.account_id, x.kind"),
+            UserExportSection(
+                "stored_correspondents",
+                [
+                    ("account", .integer, "x.account_id"), ("purpose", .text, "x.purpose"),
+                    ("address", .correspondent, "x.address_key, x.address_sealed, x.token"), ("stored_at", .time, "x.created_at"),
+                    ("expires_at", .time, "x.expires_at"),
+                ],
+                "FROM stored_tokens x \(ofUser) ORDER BY x.created_at"),
+            UserExportSection(
+                "marks_of_what_happened_once",
+                [
+                    ("account", .integer, "x.account_id"), ("purpose", .text, "x.purpose"), ("expires_at", .time, "x.expires_at"),
+                ],
+                "FROM once_marks x \(ofUser)"),
+            UserExportSection(
+                "messages_from_us",
+                [("kind", .text, "kind"), ("sent_at", .time, "sent_at")],
+                "FROM notices WHERE user_id = \(user) ORDER BY id"),
+            UserExportSection(
+                "sessions",
+                [
+                    ("signed_in_by_inbox", .integer, "i.number"), ("since", .time, "x.created_at"),
+                    ("seen_at", .time, "x.seen_at"), ("ends_at", .time, "x.expires_at"),
+                ],
+                "FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id WHERE x.user_id = \(user) ORDER BY x.id"),
+            UserExportSection(
+                "links_under_way",
+                [("purpose", .text, "purpose"), ("sent_at", .time, "created_at"), ("expires_at", .time, "expires_at")],
+                "FROM page_links WHERE user_id = \(user) ORDER BY id"),
+            UserExportSection(
+                "changes",
+                [
+                    ("at", .time, "at"), ("by", .text, "actor"), ("what", .text, "action"), ("of", .text, "subject"),
+                    ("detail", .text, "detail"),
+                ],
+                """
+                FROM audit WHERE subject = \("user:\(id)") OR subject IN (SELECT 'account:' || CAST(a.id AS TEXT)
+                    FROM accounts a JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL
+                WHERE a.user_id = \(user)) ORDER BY id
+                """),
+        ]
+    }
+}

@@ -1,0 +1,245 @@
+// Verifications of inboxes: begun with a message, ended by its code, its link or an answer to it.
+
+import Database
+import InternetMessage
+import MailCrypto
+
+/// Begins and ends verifications. There is one at a time for an inbox: a new one makes the earlier message worthless.
+package struct InboxConfirmationRepository: Sendable {
+    let database: any Database
+    let inboxes: InboxRepository
+    let secrets: SecretHash
+
+    /// Begins a verification, and counts its message against the limits.
+    /// Refused for a verified inbox (`exists`) and beyond a limit (`limit`). An inbox that another user has verified is not
+    /// refused here: anyone who asks would learn that it is known. It is refused when it is confirmed.
+    package func begin(user id: String, _ name: InboxName, limits: NoticeLimits, _ change: Change) throws -> PendingConfirmation {
+        let code = try SecretHash.newCode()
+        let token = try SecretHash.newToken()
+        let nonce = try SecretHash.newNonce()
+        let expiresAt = change.now + limits.lifetime
+        return try database.write(.durable) { connection in
+            let user = try connection.userNumber(id)
+            let inbox = try inboxes.inbox(connection, user: user, id: id, name)
+            guard !inbox.isVerified else {
+                throw StoreRefusal(.exists, "inbox \(inbox.number) of user \(id) is already verified")
+            }
+            try connection.reserveNotice(
+                .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits,
+                now: change.now)
+            try connection.run("DELETE FROM inbox_verifications WHERE inbox_id = \(inbox.id)")
+            let number = try connection.inserted(
+                """
+                INSERT INTO inbox_verifications (inbox_id, code_hash, link_hash, answer_nonce, created_at, expires_at)
+                VALUES (\(inbox.id), \(secrets.hash(.verificationCode, code, context: "\(inbox.id)")),
+                    \(secrets.hash(.verificationLink, token)), \(nonce), \(change.now), \(expiresAt)) RETURNING id
+                """)
+            try connection.audit(change, "inbox.verify", "user:\(id)", "inbox \(inbox.number)")
+            return PendingConfirmation(
+                number: number, inbox: inbox, code: code, linkToken: token, answerNonce: nonce, expiresAt: expiresAt)
+        }
+    }
+
+    /// How the verification of an inbox stands; nil where none is under way.
+    package func state(user id: String, inbox number: Int64, limits: NoticeLimits, now: Int64) throws -> VerificationState? {
+        try database.read { connection in
+            let user = try connection.userNumber(id)
+            let row = try connection.row(
+                """
+                SELECT v.created_at, v.expires_at, v.tries FROM inbox_verifications v JOIN inboxes i ON i.id = v.inbox_id
+                WHERE i.number = \(number) AND i.user_id = \(user) AND v.confirmed_at IS NULL AND v.expires_at > \(now)
+                """)
+            return try row.map {
+                try VerificationState(
+                    inboxNumber: number, createdAt: $0["created_at"], expiresAt: $0["expires_at"],
+                    triesLeft: max(0, limits.tries - $0["tries"]))
+            }
+        }
+    }
+
+    /// Confirms an inbox by the code of its message; spaces in it do not count.
+    /// A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`.
+    package func confirm(user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change) throws -> Inbox
+    {
+        let code = String(code.filter { !$0.isWhitespace && $0 != "-" })
+        // A refusal that is thrown inside would undo the count of the try.
+        let outcome: Result<Inbox, StoreRefusal> = try inboxes.events.write(at: change.now) { connection, tracker in
+            let user = try connection.userNumber(id)
+            let inbox = try inboxes.inbox(connection, user: user, id: id, name)
+            guard !inbox.isVerified else { return .success(inbox) }
+            let row = try connection.row(
+                """
+                SELECT id, code_hash, tries FROM inbox_verifications
+                WHERE inbox_id = \(inbox.id) AND expires_at > \(change.now) AND confirmed_at IS NULL
+                """)
+            guard let row else {
+                return .failure(StoreRefusal(.unmet, "no verification is in progress: its message has expired or was never sent"))
+            }
+            let (number, used): (Int64, Int) = try (row["id"], row["tries"])
+            guard used < limits.tries else {
+                return .failure(StoreRefusal(.unmet, "too many wrong codes: request another message with a new code"))
+            }
+            guard constantTimeEqual(try row["code_hash"], secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
+                try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = \(number)")
+                let left = limits.tries - used - 1
+                return .failure(
+                    StoreRefusal(
+                        .invalid,
+                        left == 0
+                            ? "the code is wrong, and that was the last try: request another message with a new code"
+                            : "the code is wrong: \(left) \(left == 1 ? "try is" : "tries are") left"))
+            }
+            return .success(
+                try finish(connection, tracker, verification: number, user: user, id: id, inbox, "by code", change))
+        }
+        return try outcome.get()
+    }
+
+    /// Whose inbox a link confirms; nil for a link that is unknown or has expired. Changes nothing.
+    package func inbox(link token: String, now: Int64) throws -> ConfirmedInbox? {
+        try database.read { connection in
+            guard let found = try self.find(connection, link: token, now: now) else { return nil }
+            return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: !found.inbox.isVerified)
+        }
+    }
+
+    /// Confirms an inbox by the link of its message. Refused (`unmet`) for an unknown or expired one, and (`exists`) where the
+    /// inbox is verified for another user.
+    package func confirm(link token: String, now: Int64) throws -> ConfirmedInbox {
+        try inboxes.events.write(at: now) { connection, tracker in
+            guard let found = try find(connection, link: token, now: now) else {
+                throw StoreRefusal(.unmet, "this link has expired, or a newer message has replaced it")
+            }
+            guard !found.inbox.isVerified else { return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: false) }
+            let inbox = try finish(
+                connection, tracker, verification: found.verification, user: found.user, id: found.id, found.inbox, "by link",
+                Change(actor: "user:\(found.id)", now: now))
+            return ConfirmedInbox(userID: found.id, inbox: inbox, isNew: true)
+        }
+    }
+
+    /// Confirms an inbox by an answer to its message.
+    /// - Parameters:
+    ///   - number: of the verification, from the address that the answer came to.
+    ///   - author: who was proved to have written the answer.
+    ///   - isTrial: changes nothing, and only says whether it would: for `postern explain`.
+    /// - Returns: nil where nothing is under way under that number, or the author is another mailbox than the one that was
+    ///   written to.
+    package func confirm(
+        answer number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64
+    ) throws -> ConfirmedInbox? {
+        try inboxes.events.write(at: now) { connection, tracker in
+            let row = try connection.row(
+                """
+                SELECT v.answer_nonce, i.canonical_index, i.user_id, u.handle, i.id AS inbox_id FROM inbox_verifications v
+                JOIN inboxes i ON i.id = v.inbox_id JOIN users u ON u.id = i.user_id
+                WHERE v.id = \(number) AND v.expires_at > \(now)
+                """)
+            guard let row, try row["answer_nonce"] == nonce,
+                inboxes.index.isCanonical(try row["canonical_index"], of: author)
+            else { return nil }
+            let (user, id): (Int64, String) = try (row["user_id"], row["handle"])
+            let inbox = try inboxes.inbox(connection, user: user, row: row["inbox_id"])
+            guard !inbox.isVerified, !isTrial else { return ConfirmedInbox(userID: id, inbox: inbox, isNew: false) }
+            let confirmed = try finish(
+                connection, tracker, verification: number, user: user, id: id, inbox, "by answer",
+                Change(actor: "user:\(id)", now: now))
+            return ConfirmedInbox(userID: id, inbox: confirmed, isNew: true)
+        }
+    }
+
+    private struct Found {
+        let verification: Int64
+        let user: Int64
+        package let id: String
+        let inbox: Inbox
+    }
+
+    private func find(_ connection: any DatabaseConnection, link token: String, now: Int64) throws -> Found? {
+        let row = try connection.row(
+            """
+            SELECT v.id, i.user_id, u.handle, i.id AS inbox_id FROM inbox_verifications v
+            JOIN inboxes i ON i.id = v.inbox_id JOIN users u ON u.id = i.user_id
+            WHERE v.link_hash = \(secrets.hash(.verificationLink, token)) AND v.expires_at > \(now)
+            """)
+        guard let row else { return nil }
+        let user: Int64 = try row["user_id"]
+        return try Found(
+            verification: row["id"], user: user, id: row["handle"],
+            inbox: inboxes.inbox(connection, user: user, row: row["inbox_id"]))
+    }
+
+    private func finish(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, verification: Int64, user: Int64, id: String,
+        _ inbox: Inbox,
+        _ how: String, _ change: Change
+    ) throws -> Inbox {
+        let confirmed = try inboxes.confirm(connection, tracker, user: user, id: id, inbox, detail: how, change)
+        try connection.run(
+            "UPDATE inbox_verifications SET confirmed_at = \(change.now) WHERE id = \(verification)")
+        return confirmed
+    }
+
+    /// Deletes verifications, links and sessions that expired, and notices that no limit looks at any more; at most `limit` of
+    /// each. Gives the largest of the numbers: where it is `limit` there may be more.
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            var most = 0
+            for (table, column, before) in [
+                ("inbox_verifications", "expires_at", now), ("page_links", "expires_at", now),
+                ("page_sessions", "expires_at", now),
+                ("notices", "sent_at", now - NoticeWindow.kept),
+            ] {
+                let deleted = try connection.run(
+                    """
+                    DELETE FROM \(raw: table)
+                    WHERE id IN (SELECT id FROM \(raw: table) WHERE \(raw: column) <= \(before) LIMIT \(limit))
+                    """)
+                most = max(most, deleted)
+            }
+            return most
+        }
+    }
+}
+
+/// What the limits of notices look back on.
+enum NoticeWindow {
+    /// Seconds of the window: an hour that slides.
+    static let length: Int64 = 3600
+    /// Seconds for which a notice is kept: a day, so that an operator can see what happened.
+    static let kept: Int64 = 86_400
+}
+
+extension DatabaseConnection {
+    /// Counts our own message, or refuses it (`limit`).
+    /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
+    package func reserveNotice(
+        _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64, limits: NoticeLimits, now: Int64
+    ) throws {
+        let parts: [(SQL, limit: Int, what: String)] = [
+            ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),
+            ("user_id = \(user)", limits.perUser, "for this user"),
+            ("1 = 1", limits.perInstallation, "of this installation"),
+        ]
+        for (condition, limit, what) in parts {
+            let row = try row(
+                """
+                SELECT COUNT(*) AS count, MIN(sent_at) AS oldest FROM notices
+                WHERE sent_at > \(now - NoticeWindow.length) AND \(condition)
+                """)
+            guard try row?["count"] ?? 0 < limit else {
+                // Until the oldest leaves the window.
+                let wait = max(1, (try row?["oldest"] ?? now) + NoticeWindow.length - now)
+                let minutes = (wait + 59) / 60
+                throw StoreRefusal(
+                    .limit,
+                    "\(limit) messages \(what) within an hour is the limit: try again in \(minutes) \(minutes == 1 ? "minute" : "minutes")"
+                )
+            }
+        }
+        try run(
+            """
+            INSERT INTO notices (kind, canonical_index, user_id, sent_at) VALUES (\(kind), \(index.0), \(user), \(now))
+            """)
+    }
+}

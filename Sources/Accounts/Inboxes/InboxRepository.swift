@@ -1,0 +1,287 @@
+// Inboxes: sealed, and found by a blind index.
+
+import Database
+import InternetMessage
+
+/// How a command names an inbox of a user.
+package enum InboxName: Sendable {
+    /// `Inbox.number`.
+    case number(Int64)
+    case address(InboxAddress)
+}
+
+/// Adds, confirms and removes inboxes.
+package struct InboxRepository: Sendable {
+    /// Inboxes of one user: each is compared with every reply, and searched for in it.
+    package static let maximumPerUser = 20
+
+    let events: AccountEvents
+    private var database: any Database { events.database }
+    let sealer: Sealer
+    package let index: BlindIndex
+    let marks: TombstoneMarks
+    let relayDomains: [HostName]
+
+    /// How many inboxes forwarding is suspended to, and the users of those that were suspended last, each once.
+    package func suspended(limit: Int) throws -> (count: Int, users: [String]) {
+        try database.read { connection in
+            let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE suspended_at IS NOT NULL")
+            let users: [String] = try connection.values(
+                """
+                SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
+                WHERE i.suspended_at IS NOT NULL GROUP BY u.handle ORDER BY MAX(i.suspended_at) DESC, u.handle LIMIT \(limit)
+                """)
+            return (count ?? 0, users)
+        }
+    }
+
+    /// Adds an inbox. Refused at a relay domain, where the user has it already, or where it is verified for another user.
+    package func add(
+        user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
+    ) throws -> Inbox {
+        try events.write(at: change.now) { connection, tracker in
+            let user = try connection.userNumber(id)
+            // A verified one may take the place of a default that is not.
+            if isVerified { try tracker.snapshot(.user(user)) }
+            let row = try insert(
+                connection, user: user, id: id, inbox, isVerified: isVerified, isReplyOnly: isReplyOnly, change)
+            return try self.inbox(connection, user: user, row: row)
+        }
+    }
+
+    /// The same within a transaction; gives the store's id of the inbox.
+    package func insert(
+        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
+        _ change: Change
+    ) throws -> Int64 {
+        let address = inbox.revealed
+        if let domain = HostName(address.domain), relayDomains.contains(where: domain.isWithin) {
+            throw StoreRefusal(.invalid, "an inbox at the relay domain \(domain) would be a loop: give the user's real address")
+        }
+        let entry = index.entry(address)
+        try connection.require(.index, entry.key)
+        if isVerified { try refuseOwned(connection, inbox) }
+        guard try row(connection, user: user, inbox) == nil else { throw owned(by: id) }
+        let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE user_id = \(user)")
+        guard count ?? 0 < Self.maximumPerUser else {
+            throw StoreRefusal(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, which is the maximum: remove one")
+        }
+        let sealed = try sealer.seal(address, .inbox(user: user), connection)
+        let number = try nextNumber(connection, user: user)
+        let added: Int64? = try connection.value(
+            """
+            INSERT INTO inboxes
+                (user_id, address_key, address_sealed, index_key, address_index, canonical_index, reply_only, created_at,
+                verified_at, velocity_index, tombstone_index, number)
+            VALUES (\(user), \(sealed.key), \(sealed.octets), \(entry.key), \(entry.exact), \(entry.canonical), \(isReplyOnly),
+                \(change.now), \(isVerified ? change.now : nil), \(index.velocity(address)),
+                \(marks.inbox(canonicalIndex: index.lasting(address))), \(number))
+            ON CONFLICT (user_id, address_index) DO NOTHING RETURNING id
+            """)
+        guard let added else { throw owned(by: id) }
+        try updateDefault(connection, user: user, change)
+        try connection.audit(
+            change, "inbox.add", "user:\(id)",
+            "inbox \(number)\(isVerified ? " verified" : "")\(isReplyOnly ? " reply-only" : "")")
+        return added
+    }
+
+    /// The user's next number, taken. A number that one of the user's inboxes had before numbers were the user's is left out.
+    private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws -> Int64 {
+        while true {
+            let number: Int64? = try connection.value(
+                "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = \(user) RETURNING last_inbox_number")
+            guard let number else {
+                throw PermanentStoreError(.unexpectedData, "an inbox is added for a user who does not exist")
+            }
+            let former = try connection.row(
+                "SELECT id FROM inboxes WHERE user_id = \(user) AND former_number = \(number)")
+            if former == nil { return number }
+        }
+    }
+
+    /// The user's inboxes, the oldest first.
+    package func inboxes(user id: String) throws -> [Inbox] {
+        try database.read { connection in
+            let user = try connection.userNumber(id)
+            return try connection.rows("\(Self.select) WHERE user_id = \(user) ORDER BY id")
+                .map { try inbox(row: $0, user: user) }
+        }
+    }
+
+    /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
+    /// Refused if it is verified for another user. A repetition is not an error, and ends a suspension of forwarding to it.
+    package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
+        try events.write(at: change.now) { connection, tracker in
+            let user = try connection.userNumber(id)
+            let inbox = try inbox(connection, user: user, id: id, name)
+            guard inbox.isVerified else { return try confirm(connection, tracker, user: user, id: id, inbox, change) }
+            guard inbox.isSuspended else { return inbox }
+            try tracker.snapshot(.user(user))
+            try connection.forgetFailures(inbox: inbox.id, change)
+            try connection.audit(change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number), suspension ended")
+            return try self.inbox(connection, user: user, row: inbox.id)
+        }
+    }
+
+    /// Marks an unverified inbox as verified.
+    /// - Parameter detail: how that was found, for the audit.
+    package func confirm(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ inbox: Inbox,
+        detail: String = "",
+        _ change: Change
+    ) throws -> Inbox {
+        try tracker.snapshot(.user(user))
+        try refuseOwned(connection, inbox.address)
+        try connection.run(
+            "UPDATE inboxes SET verified_at = \(change.now) WHERE id = \(inbox.id)")
+        try connection.forgetFailures(inbox: inbox.id, change)
+        try updateDefault(connection, user: user, change)
+        try connection.audit(
+            change, "inbox.confirm", "user:\(id)", "inbox \(inbox.number)" + (detail.isEmpty ? "" : " \(detail)"))
+        return try self.inbox(connection, user: user, row: inbox.id)
+    }
+
+    /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
+    package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws {
+        try events.write(at: change.now) { connection, tracker in
+            let user = try connection.userNumber(id)
+            let inbox = try inbox(connection, user: user, id: id, name)
+            try tracker.snapshot(.user(user))
+            guard inbox.isVerified, !inbox.isReplyOnly else {
+                throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+            }
+            guard !inbox.isDefault else {
+                return try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
+            }
+            try makeDefault(connection, user: user, id: id, inbox, change)
+        }
+    }
+
+    /// The same within a transaction, for an inbox that may be one.
+    package func makeDefault(
+        _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, _ change: Change
+    ) throws {
+        try setDefault(connection, user: user, row: inbox.id, change)
+        try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
+    }
+
+    /// Bounces of mail from before, which went to another inbox, do not count against this one. A suspension stays.
+    private func setDefault(_ connection: any DatabaseConnection, user: Int64, row id: Int64, _ change: Change) throws {
+        try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = \(user) AND is_default = 1")
+        try connection.run(
+            "UPDATE inboxes SET is_default = 1, failures_from = \(Day.number(change.now)) WHERE id = \(id)")
+    }
+
+    /// One inbox of a user.
+    package func inbox(user id: String, _ name: InboxName) throws -> Inbox {
+        try database.read { try inbox($0, user: $0.userNumber(id), id: id, name) }
+    }
+
+    /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
+    package func remove(user id: String, _ name: InboxName, _ change: Change) throws {
+        try events.write(at: change.now) { connection, tracker in
+            let user = try connection.userNumber(id)
+            let inbox = try inbox(connection, user: user, id: id, name)
+            try tracker.snapshot(.user(user))
+            // Nor does the number come back that it had before numbers were the user's.
+            try connection.run(
+                """
+                UPDATE users SET last_inbox_number = f.former_number FROM inboxes f
+                WHERE f.id = \(inbox.id) AND users.id = \(user) AND f.former_number > last_inbox_number
+                """)
+            try connection.run("DELETE FROM inboxes WHERE id = \(inbox.id)")
+            try updateDefault(connection, user: user, change)
+            try connection.audit(change, "inbox.remove", "user:\(id)", "inbox \(inbox.number)")
+        }
+    }
+
+    /// Who has this address as a verified inbox; nil where no one has.
+    package func userID(verified inbox: InboxAddress) throws -> String? {
+        let search = index.search(inbox.revealed).exact
+        return try database.read { connection in
+            try connection.value(
+                """
+                SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
+                WHERE i.address_index IN (\(search.0), \(search.1)) AND i.verified_at IS NOT NULL
+                """)
+        }
+    }
+
+    /// The store's id of this inbox of a user; nil where they do not have it.
+    func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws -> Int64? {
+        let search = index.search(inbox.revealed).exact
+        return try connection.value(
+            "SELECT id FROM inboxes WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))")
+    }
+
+    private func owned(by id: String) -> StoreRefusal {
+        StoreRefusal(.exists, "user \(id) already has this inbox: see postern inbox list \(id)")
+    }
+
+    private func refuseOwned(_ connection: any DatabaseConnection, _ inbox: InboxAddress) throws {
+        let search = index.search(inbox.revealed).exact
+        let owned = try connection.row(
+            "SELECT user_id FROM inboxes WHERE address_index IN (\(search.0), \(search.1)) AND verified_at IS NOT NULL")
+        guard owned == nil else {
+            throw StoreRefusal(.exists, "this inbox is already verified for a user, and an inbox belongs to one user")
+        }
+    }
+
+    /// Ensures that the default is a verified inbox if there is one, and keeps it otherwise.
+    private func updateDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws {
+        let rows = try connection.rows(
+            """
+            SELECT id, is_default, CASE WHEN verified_at IS NULL THEN 0 ELSE 1 END AS is_verified FROM inboxes
+            WHERE user_id = \(user) AND reply_only = 0 ORDER BY 3 DESC, is_default DESC, id
+            """)
+        guard let best = rows.first, try !best["is_default"] else { return }
+        try setDefault(connection, user: user, row: try best["id"], change)
+    }
+
+    private static let select: SQL = """
+        SELECT id, address_key, address_sealed, verified_at, is_default, reply_only, created_at, suspended_at, suspended_failures,
+            number
+        FROM inboxes
+        """
+
+    package func inbox(_ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName) throws -> Inbox {
+        let row: SQLRow?
+        switch name {
+        case .number(let number):
+            row = try connection.row("\(Self.select) WHERE user_id = \(user) AND number = \(number)")
+            if row == nil { try refuseFormer(connection, user: user, id: id, number) }
+        case .address(let inbox):
+            let search = index.search(inbox.revealed).exact
+            row = try connection.row(
+                "\(Self.select) WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))")
+        }
+        guard let row else { throw StoreRefusal(.notFound, "user \(id) has no such inbox: see postern inbox list \(id)") }
+        return try inbox(row: row, user: user)
+    }
+
+    /// The user's inbox with this id of the store's.
+    package func inbox(_ connection: any DatabaseConnection, user: Int64, row id: Int64) throws -> Inbox {
+        let row = try connection.row("\(Self.select) WHERE user_id = \(user) AND id = \(id)")
+        guard let row else { throw StoreRefusal(.notFound, "this inbox has been removed") }
+        return try inbox(row: row, user: user)
+    }
+
+    /// Says the new number of an inbox that is named by the one it had before numbers were the user's.
+    private func refuseFormer(_ connection: any DatabaseConnection, user: Int64, id: String, _ former: Int64) throws {
+        let number: Int64? = try connection.value(
+            "SELECT number FROM inboxes WHERE user_id = \(user) AND former_number = \(former)")
+        guard let number else { return }
+        throw StoreRefusal(
+            .notFound,
+            "inbox \(former) of user \(id) is now inbox \(number), because inboxes are numbered for each user: see postern inbox list \(id)"
+        )
+    }
+
+    private func inbox(row: SQLRow, user: Int64) throws -> Inbox {
+        try Inbox(
+            id: row["id"], number: row["number"], address: sealer.inbox(row, user: user), verifiedAt: row["verified_at"],
+            isDefault: row["is_default"], isReplyOnly: row["reply_only"], createdAt: row["created_at"],
+            suspendedAt: row["suspended_at"], suspendedFailures: row["suspended_failures"] ?? 0)
+    }
+}

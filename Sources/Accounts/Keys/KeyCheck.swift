@@ -1,0 +1,35 @@
+// Whether the key file belongs to the database.
+
+import Database
+import MailCrypto
+import Support
+
+extension Store {
+    /// Compares the keys with the mark that the database carries, and makes that mark where there is none yet. Without this
+    /// a wrong key file would go unnoticed until the first sealed value, and new inboxes would not be found by the old index.
+    /// Throws `PermanentStoreError` (`unsealing`) for another key file.
+    package static func checkKeys(_ keys: KeyRing, of database: any Database) throws {
+        let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.marks.active.secret)
+        let text = Base32.characters(fromRandom: mark)
+        func stored(_ connection: any DatabaseConnection) throws -> String? {
+            try connection.value("SELECT value FROM settings WHERE name = 'key_check'")
+        }
+        if let known = try database.read(stored) { return try compare(known, text) }
+        try database.write(.durable) { connection in
+            try connection.run(
+                "INSERT INTO settings (name, value) VALUES ('key_check', \(text)) ON CONFLICT (name) DO NOTHING")
+            try compare(try stored(connection) ?? "", text)
+        }
+    }
+
+    /// Whether a migrated database belongs to some key file.
+    package static func hasKeys(_ database: any Database) throws -> Bool {
+        try database.read { try $0.row("SELECT value FROM settings WHERE name = 'key_check'") != nil }
+    }
+
+    private static func compare(_ stored: String, _ computed: String) throws {
+        guard stored == computed else {
+            throw PermanentStoreError(.unsealing, "the key file does not belong to this database: restore the right one")
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// Sealing: what is private in the database, and how it is bound to its place there.
+
+import Database
+import InternetMessage
+import MailCrypto
+
+/// A sealed value as two columns.
+package struct SealedValue: Sendable, Hashable {
+    /// Id of the seal key.
+    package let key: String
+    /// 12 octets of nonce, then ciphertext and tag (AES-256-GCM).
+    package let octets: [UInt8]
+
+    package init(key: String, octets: [UInt8]) { (self.key, self.octets) = (key, octets) }
+
+    /// From the columns `NAME_key` and `NAME_sealed`; nil where they are NULL.
+    package init?(row: SQLRow, _ name: String) throws {
+        guard let octets: [UInt8] = try row[name + "_sealed"] else { return nil }
+        try self.init(key: row[name + "_key"], octets: octets)
+    }
+}
+
+/// Where a sealed value belongs. It is associated data, so that a value moved to another row does not open there.
+package enum SealContext {
+    case userName(user: Int64)
+    case inbox(user: Int64)
+    case storedToken(String)
+    case dkimKey(domain: String, selector: String)
+    case identityKey(String)
+
+    var octets: [UInt8] {
+        switch self {
+        case .userName(let user): Array("postern user name 1 \(user)".utf8)
+        case .inbox(let user): Array("postern inbox 1 \(user)".utf8)
+        case .storedToken(let token): Array("postern stored token 1 \(token)".utf8)
+        case .dkimKey(let domain, let selector): Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)
+        case .identityKey(let keyID): Array("postern identity key 1 \(keyID)".utf8)
+        }
+    }
+}
+
+/// Seals and opens with the installation's seal keys.
+package struct Sealer: Sendable {
+    private let keys: KeyHolder
+    /// Plaintexts are padded to a multiple of this, so that their length tells next to nothing.
+    private static let block = 64
+    /// GCM with random nonces allows 2^32 values a key (NIST SP 800-38D section 8.3): far beyond any number of inboxes.
+    private static let nonceLength = 12
+
+    init(keys: KeyHolder) { self.keys = keys }
+
+    /// Makes sure that the active key is the one in use. Throws `TemporaryStoreError` (`staleKeys`).
+    package func require(_ connection: any DatabaseConnection) throws {
+        try connection.require(.seal, keys.current.seal.active.idText)
+    }
+
+    /// Seals with the active key and a random nonce, for a row that is written in this transaction. At most 65,535 octets.
+    /// Throws `TemporaryStoreError` (`staleKeys`) where another key is in use meanwhile.
+    /// - Parameter connection: nil where `require` was asked in this transaction.
+    package func seal(_ plaintext: [UInt8], _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue
+    {
+        let active = keys.current.seal.active
+        try connection?.require(.seal, active.idText)
+        guard plaintext.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the value is longer than 65535 octets") }
+        var padded = [UInt8(plaintext.count >> 8), UInt8(plaintext.count & 0xFF)] + plaintext
+        let rest = padded.count % Self.block
+        if rest > 0 { padded += [UInt8](repeating: 0, count: Self.block - rest) }
+        do {
+            let nonce = try SecureRandom.bytes(count: Self.nonceLength)
+            let sealed = try AESGCM.seal(padded, key: active.secret, nonce: nonce, associatedData: context.octets)
+            return SealedValue(key: active.idText, octets: nonce + sealed)
+        } catch {
+            throw TemporaryStoreError(.resources, "sealing failed: \(error)")
+        }
+    }
+
+    /// Opens a value. Throws `PermanentStoreError` where its key is missing or it was changed or moved.
+    package func open(_ value: SealedValue, _ context: SealContext) throws -> [UInt8] {
+        guard let key = keys.current.seal[value.key] else {
+            throw PermanentStoreError(.unsealing, "a value was sealed with key \(value.key), which the key file lacks")
+        }
+        guard value.octets.count > Self.nonceLength,
+            let padded = try? AESGCM.open(
+                Array(value.octets[Self.nonceLength...]), key: key.secret, nonce: Array(value.octets[..<Self.nonceLength]),
+                associatedData: context.octets),
+            padded.count >= 2
+        else {
+            throw PermanentStoreError(
+                .unsealing, "a sealed value cannot be opened: wrong key file, or changed data")
+        }
+        let length = Int(padded[0]) << 8 | Int(padded[1])
+        guard length <= padded.count - 2 else {
+            throw PermanentStoreError(.unsealing, "a sealed value has an impossible length")
+        }
+        return Array(padded[2..<(2 + length)])
+    }
+
+    /// Seals text.
+    package func seal(_ text: String, _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue {
+        try seal(Array(text.utf8), context, connection)
+    }
+
+    /// Opens text.
+    package func openText(_ value: SealedValue, _ context: SealContext) throws -> String {
+        String(decoding: try open(value, context), as: UTF8.self)
+    }
+
+    /// A user's name from the columns `name_key` and `name_sealed`; nil where they are NULL.
+    package func name(_ row: SQLRow, user: Int64) throws -> String? {
+        try SealedValue(row: row, "name").map { try openText($0, .userName(user: user)) }
+    }
+
+    /// An inbox address from the columns `address_key` and `address_sealed`.
+    package func inbox(_ row: SQLRow, user: Int64) throws -> InboxAddress {
+        guard let sealed = try SealedValue(row: row, "address") else {
+            throw PermanentStoreError(.unexpectedData, "an inbox has no address")
+        }
+        return InboxAddress(try openAddress(sealed, .inbox(user: user)))
+    }
+
+    /// Seals an address: length of the local part in two octets, local part, domain.
+    package func seal(_ address: AddrSpec, _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue
+    {
+        let local = Array(address.localPart.utf8)
+        guard local.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the address is too long") }
+        return try seal(
+            [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context, connection)
+    }
+
+    /// Opens an address.
+    package func openAddress(_ value: SealedValue, _ context: SealContext) throws -> AddrSpec {
+        let octets = try open(value, context)
+        guard octets.count >= 2, octets.count - 2 >= Int(octets[0]) << 8 | Int(octets[1]) else {
+            throw PermanentStoreError(.unsealing, "a sealed address has an impossible length")
+        }
+        let end = 2 + (Int(octets[0]) << 8 | Int(octets[1]))
+        return AddrSpec(
+            localPart: String(decoding: octets[2..<end], as: UTF8.self), domain: String(decoding: octets[end...], as: UTF8.self))
+    }
+}

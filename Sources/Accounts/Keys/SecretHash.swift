@@ -1,0 +1,54 @@
+// Keyed hashes of what people carry: codes, links, cookies. A stolen database opens nothing with them.
+
+import Database
+import MailCrypto
+import Support
+
+/// Hashes secrets under the key of marks, of which there is exactly one version: what was given out stays valid when others
+/// rotate.
+package struct SecretHash: Sendable, SecretHolder {
+    /// What a secret is for. One that was made for one thing opens no other.
+    package enum Purpose: String {
+        case verificationCode = "verification code"
+        case verificationLink = "verification link"
+        case pageLink = "page link"
+        case browser
+        case authorizationCode = "authorization code"
+        case refreshToken = "refresh token"
+        case accessToken = "access token"
+        case session
+    }
+
+    private let key: [UInt8]
+
+    init(keys: KeySet) { key = keys.active.secret }
+
+    /// 32 octets.
+    /// - Parameter context: what else the secret is bound to, without spaces.
+    package func hash(_ purpose: Purpose, _ secret: String, context: String = "-") -> [UInt8] {
+        HMACSHA256.authenticationCode(for: Array("postern \(purpose.rawValue) 1 \(context) \(secret)".utf8), key: key)
+    }
+
+    /// 160 random bits in base32, for a link or a cookie. Throws `TemporaryStoreError` without randomness.
+    package static func newToken() throws -> String { Base32.characters(fromRandom: try random(32)) }
+
+    /// Six digits, each number equally likely.
+    static func newCode() throws -> String {
+        // 16,000,000 is the largest multiple of a million in 24 bits.
+        while true {
+            let number = try random(3).reduce(0) { $0 << 8 | UInt32($1) }
+            guard number < 16_000_000 else { continue }
+            let digits = String(number % 1_000_000)
+            return String(repeating: "0", count: 6 - digits.count) + digits
+        }
+    }
+
+    /// 40 random bits.
+    static func newNonce() throws -> Int64 { try random(5).reduce(0) { $0 << 8 | Int64($1) } }
+
+    private static func random(_ count: Int) throws -> [UInt8] {
+        do { return try SecureRandom.bytes(count: count) } catch {
+            throw TemporaryStoreError(.resources, "no randomness: \(error)")
+        }
+    }
+}

@@ -1,0 +1,17 @@
+// What teams are notified of their accounts.
+
+import Database
+
+/// A signed event's type (DESIGN.md section 5). The raw values are in databases and in what endpoints get.
+package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
+    /// Mail to the relay address reaches no one from now on.
+    case emailDisabled = "email-disabled"
+    /// It reaches the user again.
+    case emailEnabled = "email-enabled"
+    /// The user no longer uses the app: the grant ended.
+    case consentRevoked = "consent-revoked"
+    /// The account is gone; `sub` and address are retired permanently.
+    case accountDelete = "account-delete"
+    /// Nothing happened: an administrator tries the endpoint.
+    case test
+}

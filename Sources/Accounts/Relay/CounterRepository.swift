@@ -1,0 +1,253 @@
+// Daily counters, limits counted against them, and things that may happen once.
+
+import Database
+
+/// Counts for accounts and days.
+package struct CounterRepository: Sendable {
+    let database: any Database
+
+    /// Counts one more unless that would pass the limit; whether it was counted. Exact over all processes and hosts.
+    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+        try reserve(account: account, kind: kind, day: day, limit: limit, adding: 0) != nil
+    }
+
+    /// As above, and writes what was counted in memory before, whatever the limit.
+    /// - Returns: the count with the new one; nil where that would pass the limit.
+    func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int) throws -> Int? {
+        guard limit > 0 || pending > 0 else { return nil }
+        return try database.write(.relaxed) { connection in
+            if pending > 0 { try connection.count(DailyCounter(accountNumber: account, day: day, kind: kind, count: pending)) }
+            guard limit > 0 else { return nil }
+            return try connection.value(
+                """
+                INSERT INTO daily_counters (account_id, day, kind, count) VALUES (\(account), \(day), \(kind), 1)
+                ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + 1
+                    WHERE daily_counters.count < \(limit)
+                RETURNING count
+                """)
+        }
+    }
+
+    /// Counts so many more at once unless that would pass the limit; whether they were counted.
+    package func reserve(_ count: Int, account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+        guard count <= limit else { return false }
+        return try database.write(.relaxed) { connection in
+            try connection.row(
+                """
+                INSERT INTO daily_counters (account_id, day, kind, count)
+                VALUES (\(account), \(day), \(kind), \(count))
+                ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
+                    WHERE daily_counters.count + excluded.count <= \(limit)
+                RETURNING count
+                """)
+                != nil
+        }
+    }
+
+    /// Gives back what `reserve` counted, for a message that was not taken after all.
+    package func release(_ count: Int = 1, account: Int64, kind: CounterKind, day: Int64) throws {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                UPDATE daily_counters SET count = count - \(count)
+                WHERE account_id = \(account) AND day = \(day) AND kind = \(kind) AND count >= \(count)
+                """)
+        }
+    }
+
+    /// What `reserve` would answer now, without counting: for `postern explain`.
+    package func wouldReserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+        try count(account: account, kind: kind, day: day) < limit
+    }
+
+    /// The count unchanged; 0 where nothing was counted.
+    package func count(account: Int64, kind: CounterKind, day: Int64) throws -> Int {
+        try database.read { connection in
+            try connection.value(
+                "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = \(day) AND kind = \(kind)") ?? 0
+        }
+    }
+
+    /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many
+    /// accounts. Not those accounts of which the team was given the inbox itself.
+    package func inboxesWritten(since day: Int64) throws -> [(team: String, messages: Int, accounts: Int)] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT t.handle, SUM(c.count) AS messages, COUNT(DISTINCT c.account_id) AS accounts
+                FROM daily_counters c JOIN accounts a ON a.id = c.account_id
+                    JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+                WHERE c.kind = \(CounterKind.inboxWritten) AND c.day >= \(day) AND a.email_kind <> 'real'
+                GROUP BY t.handle ORDER BY t.handle
+                """
+            ).map { try ($0["handle"], $0["messages"], $0["accounts"]) }
+        }
+    }
+
+    /// The same without the accounts, quickly: in how many messages each team did so. At most `limit` teams, those with most
+    /// first.
+    package func messagesWithInboxes(since day: Int64, limit: Int = 100) throws -> [(team: String, messages: Int)] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) AS messages FROM team_mentions m
+                JOIN teams t ON t.id = m.team_id AND t.removed_at IS NULL
+                WHERE m.day >= \(day) GROUP BY t.handle ORDER BY 2 DESC, t.handle LIMIT \(limit)
+                """
+            ).map { try ($0["handle"], $0["messages"]) }
+        }
+    }
+
+    /// The account's counters from a day on, oldest first.
+    package func counters(account: Int64, since day: Int64) throws -> [DailyCounter] {
+        try database.read { connection in
+            try connection.rows(
+                "SELECT day, kind, count FROM daily_counters WHERE account_id = \(account) AND day >= \(day) ORDER BY day, kind"
+            ).map { try DailyCounter(accountNumber: account, day: $0["day"], kind: $0["kind"], count: $0["count"]) }
+        }
+    }
+
+    /// Adds many counts in one transaction. Accounts that are gone by now are passed over. The first message of a day in which a
+    /// team wrote an inbox that it was not given is a line of the audit.
+    /// - Parameter now: of that line; nil for the beginning of its day.
+    package func add(_ counters: [DailyCounter], now: Int64? = nil) throws {
+        guard !counters.isEmpty else { return }
+        try database.write(.relaxed) { connection in
+            // Every host takes rows in the same order, so that two of them never wait for each other.
+            for counter in counters.sorted(by: {
+                ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue)
+            }) {
+                try connection.count(counter)
+                if counter.kind == .inboxWritten { try connection.noteMention(counter, now: now ?? counter.day * 86_400) }
+            }
+        }
+    }
+
+    /// Whether this is the first automatic note between the account and the correspondent on that day; remembers it.
+    /// - Parameter correspondentKey: a keyed hash of the correspondent's address, never the address; deleted two days later.
+    package func automaticReplyReserve(account: Int64, correspondentKey: [UInt8], day: Int64) throws -> Bool {
+        try once(
+            account: account, purpose: "automatic",
+            mark: correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) },
+            expiresAt: (day + 2) * 86_400)
+    }
+
+    /// What `automaticReplyReserve` would answer now, without remembering.
+    package func wouldReserveAutomaticReply(account: Int64, correspondentKey: [UInt8], day: Int64) throws -> Bool {
+        let mark = correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
+        return try database.read { connection in
+            try connection.row(
+                """
+                SELECT expires_at FROM once_marks WHERE account_id = \(account) AND purpose = 'automatic' AND mark = \(mark)
+                """) == nil
+        }
+    }
+
+    /// Whether this is the first time for the mark (a keyed hash or a nonce) of this account; remembers it until it expires.
+    /// For bounces: once per nonce of a return path. False for an account that is gone.
+    package func once(account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64) throws -> Bool {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                INSERT INTO once_marks (account_id, purpose, mark, expires_at)
+                SELECT id, \(purpose), \(mark), \(expiresAt) FROM accounts WHERE id = \(account)
+                ON CONFLICT (account_id, purpose, mark) DO NOTHING
+                """) > 0
+        }
+    }
+
+    /// Remembers many marks in one transaction. Accounts that are gone by now are passed over.
+    /// - Parameter old: the purpose under which the same marks are forgotten.
+    package func mark(
+        purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)], _ durability: Durability = .relaxed,
+        inPlaceOf old: String? = nil
+    ) throws {
+        try database.write(durability) { connection in
+            for mark in marks.sorted(by: {
+                $0.account == $1.account ? $0.mark.lexicographicallyPrecedes($1.mark) : $0.account < $1.account
+            }) {
+                if let old {
+                    try connection.run(
+                        "DELETE FROM once_marks WHERE account_id = \(mark.account) AND purpose = \(old) AND mark = \(mark.mark)")
+                }
+                try connection.run(
+                    """
+                    INSERT INTO once_marks (account_id, purpose, mark, expires_at)
+                    SELECT id, \(purpose), \(mark.mark), \(mark.expiresAt) FROM accounts WHERE id = \(mark.account)
+                    ON CONFLICT (account_id, purpose, mark) DO UPDATE SET expires_at = excluded.expires_at
+                    """)
+            }
+        }
+    }
+
+    /// Which of these marks are remembered and have not expired.
+    package func marked(account: Int64, purpose: String, marks: [[UInt8]], now: Int64) throws -> Set<[UInt8]> {
+        try database.read { connection in
+            Set(try marks.filter { try connection.isMarked(account: account, purpose: purpose, mark: $0, now: now) })
+        }
+    }
+
+    /// Whether a mark is remembered and has not expired.
+    package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws -> Bool {
+        try database.read { try $0.isMarked(account: account, purpose: purpose, mark: mark, now: now) }
+    }
+
+    /// Deletes counters of days before `day` and marks that expired, at most `limit` of each at a time, so that mail does not
+    /// wait for it. Gives the largest of the numbers: where it is `limit` there may be more.
+    package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            let counters = try connection.run(
+                """
+                DELETE FROM daily_counters WHERE (account_id, day, kind) IN
+                    (SELECT account_id, day, kind FROM daily_counters WHERE day < \(day) LIMIT \(limit))
+                """)
+            let marks = try connection.run(
+                """
+                DELETE FROM once_marks WHERE (account_id, purpose, mark) IN
+                    (SELECT account_id, purpose, mark FROM once_marks WHERE expires_at <= \(now) LIMIT \(limit))
+                """)
+            let failures = try connection.run(
+                """
+                DELETE FROM inbox_failures WHERE (inbox_id, day) IN
+                    (SELECT inbox_id, day FROM inbox_failures WHERE day < \(day) LIMIT \(limit))
+                """)
+            let mentions = try connection.run("DELETE FROM team_mentions WHERE day < \(day)")
+            return max(counters, marks, failures, min(mentions, limit - 1))
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// Counts messages with inboxes for the team too, unless it was given the inbox of this account.
+    fileprivate func noteMention(_ counter: DailyCounter, now: Int64) throws {
+        let row = try row(
+            """
+            INSERT INTO team_mentions (day, team_id, messages)
+            SELECT \(counter.day), team_id, \(counter.count) FROM accounts
+            WHERE id = \(counter.accountNumber) AND email_kind <> 'real'
+            ON CONFLICT (day, team_id) DO UPDATE SET messages = team_mentions.messages + excluded.messages
+            RETURNING messages, (SELECT t.handle FROM teams t WHERE t.id = team_id) AS team
+            """)
+        guard let row, try row["messages"] == counter.count else { return }
+        let team: String = try row["team"]
+        try audit(Change(actor: "serve", now: now), "team.inbox-written", "team:\(team)")
+    }
+
+    fileprivate func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws -> Bool {
+        try row(
+            """
+            SELECT expires_at FROM once_marks
+            WHERE account_id = \(account) AND purpose = \(purpose) AND mark = \(mark) AND expires_at > \(now)
+            """) != nil
+    }
+
+    /// Adds to one counter; nothing for an account that is gone.
+    func count(_ counter: DailyCounter) throws {
+        try run(
+            """
+            INSERT INTO daily_counters (account_id, day, kind, count)
+            SELECT id, \(counter.day), \(counter.kind), \(counter.count) FROM accounts WHERE id = \(counter.accountNumber)
+            ON CONFLICT (account_id, day, kind) DO UPDATE SET count = daily_counters.count + excluded.count
+            """)
+    }
+}

@@ -1,0 +1,78 @@
+// What is counted for an account and day, and never for whom it wrote to.
+
+import Database
+
+/// What a daily counter counts. The raw values are in databases: never change or reuse one.
+package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
+    package let rawValue: Int64
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    /// Messages from the team that were relayed to the user; what the daily limit applies to.
+    package static let forwarded = CounterKind(rawValue: 1)
+    /// Messages from the user that were relayed to the team; what the daily limit applies to.
+    package static let replied = CounterKind(rawValue: 2)
+    /// The inbox refused permanently (5.1.x, 5.2.1).
+    package static let bouncedPermanently = CounterKind(rawValue: 3)
+    /// Other failures and delays reported for the inbox.
+    package static let bouncedTemporarily = CounterKind(rawValue: 4)
+    /// Automatic notes relayed in either direction.
+    package static let automaticRelayed = CounterKind(rawValue: 5)
+    /// Automatic notes beyond one a day and correspondent, and notes to a return path that no one could be asked for.
+    package static let automaticDiscarded = CounterKind(rawValue: 6)
+    /// Messages refused because a daily limit was reached.
+    package static let overLimit = CounterKind(rawValue: 7)
+    /// Messages refused because forwarding is off.
+    package static let refusedForwardingOff = CounterKind(rawValue: 8)
+    /// Forwarding switched on or off.
+    package static let forwardingToggled = CounterKind(rawValue: 9)
+    /// Reports about mail whose sender could not be determined, so that no one was written to.
+    package static let reportsDropped = CounterKind(rawValue: 10)
+    /// Reports rebuilt and sent on to the envelope sender or the user.
+    package static let reportsRelayed = CounterKind(rawValue: 11)
+    /// Consent given again after it was revoked.
+    package static let rejoined = CounterKind(rawValue: 12)
+    /// Messages refused because the leak check found the inbox after the rewriting: each is a fault to be fixed.
+    package static let leakIncident = CounterKind(rawValue: 13)
+    /// Forwards in which the team wrote an address of the user's.
+    package static let inboxWritten = CounterKind(rawValue: 14)
+    /// Replies in which the inbox in a quotation was hidden, as nothing showed that the team had written it.
+    package static let quoteHidden = CounterKind(rawValue: 15)
+    /// Addresses of others that the text of forwards showed, where a message had more than a few; their daily limit applies to
+    /// it.
+    package static let textAddresses = CounterKind(rawValue: 20)
+    /// Reverse addresses that were new and had to be stored; their daily limit applies to it.
+    package static let addressesStored = CounterKind(rawValue: 17)
+}
+
+/// Days for counters.
+package enum Day {
+    /// Whole days since 1970 UTC for a time in seconds.
+    package static func number(_ seconds: Int64) -> Int64 { seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400 }
+}
+
+/// Messages relayed for an account in one day.
+package struct DailyUsage: Sendable, Hashable {
+    package let forwarded: Int
+    package let replied: Int
+
+    package init(forwarded: Int, replied: Int) {
+        self.forwarded = forwarded
+        self.replied = replied
+    }
+}
+
+/// A counter unchanged.
+package struct DailyCounter: Sendable, Hashable {
+    package let accountNumber: Int64
+    /// Days since 1970 UTC.
+    package let day: Int64
+    package let kind: CounterKind
+    package let count: Int
+
+    package init(accountNumber: Int64, day: Int64, kind: CounterKind, count: Int) {
+        self.accountNumber = accountNumber
+        self.day = day
+        self.kind = kind
+        self.count = count
+    }
+}

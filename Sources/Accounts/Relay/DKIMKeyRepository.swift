@@ -1,0 +1,234 @@
+// Signing keys: sealed in the database, so that several hosts of one relay sign alike.
+
+import Database
+
+/// Adds, activates and retires signing keys.
+package struct DKIMKeyRepository: Sendable {
+    /// Keys of one domain that are not retired: room for a rotation of each algorithm, and some in hand.
+    package static let maximumPerDomain = 10
+    /// Seconds for which a key should stay published after its last signature: servers keep trying for five days, and reports
+    /// about mail are made days after that.
+    package static let publicationAfterUse: Int64 = 14 * 86_400
+
+    let database: any Database
+    let sealer: Sealer
+    let relayDomains: [HostName]
+
+    /// Adds a key, pending or at once active. Refused for a selector that the domain has or had, for a domain that is not a relay
+    /// domain, and where it would be a second active one.
+    package func add(
+        domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey,
+        isActive: Bool = false, _ change: Change
+    ) throws -> DKIMKey {
+        let domain = try checkedDomain(domain)
+        let selector = try Self.checkedSelector(selector)
+        return try database.write(.durable) { connection in
+            let sealed = try sealer.seal(privateKey.pem, .dkimKey(domain: domain, selector: selector), connection)
+            let count: Int? = try connection.value(
+                "SELECT COUNT(*) FROM dkim_keys WHERE domain = \(domain) AND state <> 'retired'")
+            guard count ?? 0 < Self.maximumPerDomain else {
+                throw StoreRefusal(.limit, "\(domain) has \(Self.maximumPerDomain) keys, which is the maximum: retire one")
+            }
+            if isActive, try active(connection, domain, algorithm) != nil {
+                throw StoreRefusal(.exists, "\(domain) already has an active \(algorithm.rawValue) key")
+            }
+            let state: DKIMKey.State = isActive ? .active : .pending
+            let number: Int64? = try connection.value(
+                """
+                INSERT INTO dkim_keys
+                    (domain, selector, algorithm, bits, private_key, private_sealed, state, created_at, activated_at, revision)
+                VALUES (\(domain), \(selector), \(algorithm), \(bits), \(sealed.key), \(sealed.octets), \(state), \(change.now),
+                    \(isActive ? change.now : nil), \(try nextRevision(connection)))
+                ON CONFLICT (domain, selector) DO NOTHING RETURNING id
+                """)
+            guard let number else {
+                throw StoreRefusal(.exists, "\(domain) has or had the selector \(selector): a selector is never used twice")
+            }
+            try connection.audit(
+                change, "dkim.generate", "dkim:\(selector)._domainkey.\(domain)",
+                "\(algorithm.rawValue) \(bits)\(isActive ? " active" : "")")
+            return try key(connection, number)
+        }
+    }
+
+    /// All keys by domain, the newest first.
+    package func keys() throws -> [DKIMKey] {
+        try database.read { connection in
+            try connection.rows("\(Self.select) ORDER BY domain, id DESC").map(DKIMKey.init(row:))
+        }
+    }
+
+    /// The one key with this selector; with `domain`, at that domain. Throws `StoreRefusal`: `notFound`, or `unmet` where
+    /// several domains have one.
+    package func key(selector: String, domain: String?) throws -> DKIMKey {
+        let selector = selector.lowercased()
+        let domain = domain.map { HostName($0)?.text ?? $0.lowercased() }
+        let found = try keys().filter { $0.selector == selector && (domain == nil || $0.domain == domain) }
+        guard let key = found.first else {
+            throw StoreRefusal(.notFound, "there is no key \(selector)\(domain.map { " of \($0)" } ?? ""): see postern dkim list")
+        }
+        guard found.count == 1 else {
+            throw StoreRefusal(
+                .unmet, "\(found.map(\.domain).joined(separator: ", ")) each have a key \(selector): name one with --domain")
+        }
+        return key
+    }
+
+    /// Makes a pending or retiring key the one that signs; the one that did so far becomes retiring. Refused for a retired one.
+    /// - Returns: the key as it is now, and the one that it replaces.
+    package func activate(_ number: Int64, _ change: Change) throws -> (key: DKIMKey, replaced: DKIMKey?) {
+        try database.write(.durable) { connection in
+            let key = try key(connection, number)
+            switch key.state {
+            case .active: return (key, nil)
+            case .retired:
+                throw StoreRefusal(.unmet, "\(key.selector) is retired, and its private key is deleted: generate a new one")
+            case .pending, .retiring: break
+            }
+            let old = try active(connection, key.domain, key.algorithm)
+            if let old {
+                try connection.run(
+                    """
+                    UPDATE dkim_keys SET state = 'retiring', deactivated_at = \(change.now),
+                        revision = \(try nextRevision(connection)) WHERE id = \(old.number)
+                    """)
+            }
+            try connection.run(
+                """
+                UPDATE dkim_keys SET state = 'active', activated_at = \(change.now), deactivated_at = NULL,
+                    revision = \(try nextRevision(connection)) WHERE id = \(number)
+                """)
+            try connection.audit(
+                change, "dkim.activate", "dkim:\(key.selector)._domainkey.\(key.domain)",
+                old.map { "replaces \($0.selector)" } ?? "")
+            return (try self.key(connection, number), try old.map { try self.key(connection, $0.number) })
+        }
+    }
+
+    /// Ends a key and deletes its private part. One that is in use, or signed mail that may still be under way, is refused unless
+    /// `force`.
+    package func retire(_ number: Int64, force: Bool, _ change: Change) throws -> DKIMKey {
+        try database.write(.durable) { connection in
+            let key = try key(connection, number)
+            guard key.state != .retired else { return key }
+            if key.state == .active, !force {
+                throw StoreRefusal(
+                    .unmet,
+                    "\(key.selector) is the \(key.algorithm.rawValue) key that signs for \(key.domain): "
+                        + "activate another first, or repeat with --force to stop signing with \(key.algorithm.rawValue)")
+            }
+            if let end = key.deactivatedAt.map({ $0 + Self.publicationAfterUse }), end > change.now, !force {
+                throw StoreRefusal(
+                    .unmet,
+                    "mail that \(key.selector) signed may still be in transit, and needs its record for another "
+                        + "\((end - change.now + 86_399) / 86_400) days: wait, or repeat with --force")
+            }
+            try connection.run(
+                """
+                UPDATE dkim_keys SET state = 'retired', private_key = NULL, private_sealed = NULL, retired_at = \(change.now),
+                    revision = \(try nextRevision(connection)),
+                    deactivated_at = COALESCE(deactivated_at, \(key.activatedAt == nil ? nil : change.now))
+                WHERE id = \(number)
+                """)
+            try connection.audit(
+                change, "dkim.retire", "dkim:\(key.selector)._domainkey.\(key.domain)", "was \(key.state.rawValue)")
+            return try self.key(connection, number)
+        }
+    }
+
+    /// The private part of a key. Throws `StoreRefusal` (`unmet`) for a retired one.
+    package func privateKey(_ key: DKIMKey) throws -> DKIMPrivateKey {
+        try database.read { connection in
+            let row = try connection.row("SELECT private_key, private_sealed FROM dkim_keys WHERE id = \(key.number)")
+            guard let row, let sealed = try SealedValue(row: row, "private") else {
+                throw StoreRefusal(.unmet, "\(key.selector) is retired, and its key is deleted")
+            }
+            return try open(sealed, key)
+        }
+    }
+
+    /// Grows with every change; 0 while there is no key. Cheap enough to be asked every second.
+    package func revision() throws -> Int64 { try database.read(revision) }
+
+    /// The keys that sign now, RSA before Ed25519 within a domain, and the revision that they belong to.
+    package func signingKeys() throws -> (revision: Int64, keys: [(key: DKIMKey, privateKey: DKIMPrivateKey)]) {
+        try database.read { connection in
+            let rows = try connection.rows(
+                """
+                SELECT id, domain, selector, algorithm, bits, state, created_at, activated_at, deactivated_at, retired_at,
+                    private_key, private_sealed
+                FROM dkim_keys WHERE state = 'active' ORDER BY domain, algorithm DESC
+                """)
+            let keys = try rows.map { row in
+                let key = try DKIMKey(row: row)
+                guard let sealed = try SealedValue(row: row, "private") else {
+                    throw PermanentStoreError(.unexpectedData, "an active signing key has no private part")
+                }
+                return (key, try open(sealed, key))
+            }
+            return (try revision(connection), keys)
+        }
+    }
+
+    private func open(_ sealed: SealedValue, _ key: DKIMKey) throws -> DKIMPrivateKey {
+        DKIMPrivateKey(pem: try sealer.openText(sealed, .dkimKey(domain: key.domain, selector: key.selector)))
+    }
+
+    private static let select: SQL = """
+        SELECT id, domain, selector, algorithm, bits, state, created_at, activated_at, deactivated_at, retired_at FROM dkim_keys
+        """
+
+    private func key(_ connection: any DatabaseConnection, _ number: Int64) throws -> DKIMKey {
+        guard let row = try connection.row("\(Self.select) WHERE id = \(number)") else {
+            throw StoreRefusal(.notFound, "there is no such key: see postern dkim list")
+        }
+        return try DKIMKey(row: row)
+    }
+
+    private func active(
+        _ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMKey.Algorithm
+    ) throws -> DKIMKey? {
+        try connection.row(
+            "\(Self.select) WHERE domain = \(domain) AND algorithm = \(algorithm) AND state = 'active'"
+        ).map(DKIMKey.init(row:))
+    }
+
+    private func revision(_ connection: any DatabaseConnection) throws -> Int64 {
+        try connection.value("SELECT MAX(revision) FROM dkim_keys") ?? 0
+    }
+
+    private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection) + 1 }
+
+    private func checkedDomain(_ text: String) throws -> String {
+        guard let domain = HostName(text), relayDomains.contains(domain) else {
+            throw StoreRefusal(
+                .invalid, "\(text) is not a relay domain of this installation: only relay domains sign what the relay sends")
+        }
+        return domain.text
+    }
+
+    /// Labels of letters, digits and inner hyphens (RFC 6376 section 3.1); 63 octets in all leave room for the domain.
+    private static func checkedSelector(_ text: String) throws -> String {
+        let selector = text.lowercased()
+        let labels = selector.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let hyphen = UInt8(ascii: "-")
+        let isValid = labels.allSatisfy { label in
+            !label.isEmpty && label.first != hyphen && label.last != hyphen
+                && label.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == hyphen }
+        }
+        guard isValid, selector.utf8.count <= 63 else {
+            throw StoreRefusal(.invalid, "a selector must be at most 63 letters, digits, hyphens and dots, as in rsa202611")
+        }
+        return selector
+    }
+}
+
+extension DKIMKey {
+    /// From the columns of `DKIMKeyRepository.select`.
+    fileprivate init(row: SQLRow) throws {
+        try self.init(
+            number: row["id"], domain: row["domain"], selector: row["selector"], algorithm: row["algorithm"], bits: row["bits"],
+            state: row["state"], createdAt: row["created_at"], activatedAt: row["activated_at"],
+            deactivatedAt: row["deactivated_at"], retiredAt: row["retired_at"])
+    }
+}

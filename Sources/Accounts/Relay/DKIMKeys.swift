@@ -1,0 +1,50 @@
+// The keys that sign what the relay sends, as administration sees them.
+
+import Database
+
+/// A signing key of a relay domain, without its private part.
+package struct DKIMKey: Sendable, Hashable {
+    package enum Algorithm: String, SQLCodable, Sendable, Hashable, CaseIterable { case rsa, ed25519 }
+
+    /// pending → active → retiring → retired; a retiring key may become active again.
+    package enum State: String, SQLCodable, Sendable, Hashable {
+        /// To be published; signs nothing yet.
+        case pending
+        /// Signs. One for each domain and algorithm.
+        case active
+        /// Replaced: signs nothing more, and stays published for the mail that it signed.
+        case retiring
+        /// Ended: the private part is gone, and the selector is never used again.
+        case retired
+    }
+
+    /// The store's own number.
+    package let number: Int64
+    /// The relay domain, lower case.
+    package let domain: String
+    /// `s=`, lower case.
+    package let selector: String
+    package let algorithm: Algorithm
+    /// Length of the modulus for RSA, 256 for Ed25519.
+    package let bits: Int
+    package let state: State
+    package let createdAt: Int64
+    /// When it last became active; nil for never. Seconds since 1970, as all times here.
+    package let activatedAt: Int64?
+    /// When another took its place.
+    package let deactivatedAt: Int64?
+    package let retiredAt: Int64?
+
+    /// Whether the DNS should hold it.
+    package var isPublished: Bool { state != .retired }
+}
+
+/// A private key as unencrypted PKCS#8 PEM; prints as nothing.
+package struct DKIMPrivateKey: Sendable, CustomStringConvertible, CustomReflectable {
+    package let pem: String
+
+    package init(pem: String) { self.pem = pem }
+
+    package var description: String { "<private key>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

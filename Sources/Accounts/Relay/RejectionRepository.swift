@@ -1,0 +1,107 @@
+// Refusals of teams' mail: written in batches, read by the team.
+
+import Database
+import InternetMessage
+import Synchronization
+
+package struct RejectionRepository: Sendable {
+    let database: any Database
+
+    /// Writes what was refused down for every team that registered the author, or, where a refusal says something of the account,
+    /// for the account's own team if it is one of them.
+    package func add(_ events: [RejectionEvent]) throws {
+        guard !events.isEmpty else { return }
+        try database.write(.relaxed) { connection in
+            let rows = try events.flatMap { event in try teams(connection, event).map { (team: $0.0, source: $0.1, event: event) }
+            }
+            // Every host takes rows in the same order, so that two of them never wait for each other.
+            for row in rows.sorted(by: {
+                ($0.team, $0.event.at / 3600, $0.source, $0.event.answer, $0.event.reason, $0.event.at)
+                    < ($1.team, $1.event.at / 3600, $1.source, $1.event.answer, $1.event.reason, $1.event.at)
+            }) {
+                try connection.run(
+                    """
+                    INSERT INTO rejections (team_id, source, hour, answer, reason, first_at, last_at, count, reference)
+                    VALUES (\(row.team), \(row.source), \(row.event.at / 3600), \(row.event.answer), \(row.event.reason),
+                        \(row.event.at), \(row.event.at), 1, \(row.event.reference))
+                    ON CONFLICT (team_id, hour, source, answer, reason) DO UPDATE
+                        SET count = rejections.count + 1, last_at = excluded.last_at, reference = excluded.reference
+                    """)
+            }
+        }
+    }
+
+    /// The source of each team that covers the author, the nearest one.
+    private func teams(_ connection: any DatabaseConnection, _ event: RejectionEvent) throws -> [(Int64, String)] {
+        var found: [Int64: String] = [:]
+        for value in SourceRepository.values(covering: event.author) {
+            let teams: [Int64] = try connection.values(
+                """
+                SELECT DISTINCT s.team_id FROM outbound_sources s WHERE s.value = \(value)
+                    AND (\(event.tellsOfAccount) = 0 OR s.team_id = (SELECT a.team_id FROM accounts a
+                        WHERE a.id = \(event.account)))
+                """)
+            for team in teams where found[team] == nil { found[team] = value }
+        }
+        return found.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// A team's refusals, the newest first, from those before `before` on.
+    package func rejections(team: Int64, before: Int64? = nil, limit: Int) throws -> [Rejection] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT id, source, answer, reason, first_at, last_at, count, reference FROM rejections
+                WHERE team_id = \(team) AND id < \(before ?? .max) ORDER BY id DESC LIMIT \(limit)
+                """
+            ).map {
+                try Rejection(
+                    number: $0["id"], source: $0["source"], answer: $0["answer"], reason: $0["reason"], firstAt: $0["first_at"],
+                    lastAt: $0["last_at"], count: $0["count"], reference: $0["reference"])
+            }
+        }
+    }
+
+    /// Deletes those from before a time, at most `limit`; how many.
+    package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < \(time) LIMIT \(limit))")
+        }
+    }
+}
+
+extension SourceRepository {
+    /// Values of sources that an address could be in, the nearest first: itself, its domain, and the domains above.
+    static func values(covering author: AddrSpec) -> [String] {
+        let folded = author.folded
+        let labels = folded.domain.split(separator: ".").suffix(10)
+        return [folded.wireForm] + labels.indices.map { labels[$0...].joined(separator: ".") }
+    }
+}
+
+/// Gathers refusals in memory, off the path of mail; `flush` writes them in one transaction.
+package final class RejectionBuffer: Sendable {
+    /// Held while the store is away; further ones are dropped.
+    package static let capacity = 10_000
+
+    private let repository: RejectionRepository
+    private let events = Mutex<[RejectionEvent]>([])
+
+    package init(_ repository: RejectionRepository) { self.repository = repository }
+
+    /// Never blocks on the store.
+    package func add(_ event: RejectionEvent) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
+
+    /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
+    package func flush() throws {
+        let taken = events.withLock { events in
+            defer { events = [] }
+            return events
+        }
+        do { try repository.add(taken) } catch {
+            events.withLock { $0 = Array((taken + $0).prefix(Self.capacity)) }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// What the relay reads about one recipient.
+
+import Database
+import InternetMessage
+
+/// Everything that decides about mail to a relay address, from one read.
+package struct RelayAddressRecord: Sendable {
+    package let accountNumber: Int64
+    package let team: Team
+    /// The address that was asked for.
+    package let address: AddrSpec
+    /// The account's address as the team should see it now; differs from `address` where that is an older one.
+    package let currentAddress: AddrSpec
+    package let isForwardingOn: Bool
+    package let isRetired: Bool
+    package let hasLiveGrant: Bool
+    /// Where it leads; nil where the user has no inbox to forward to.
+    package let inbox: InboxAddress?
+    package let isInboxVerified: Bool
+    /// Whether forwarding to it is suspended.
+    package let isInboxSuspended: Bool
+    /// For 60 days after an app of the account moved to another team: the accounts that the address leads to for that team's
+    /// mail.
+    package var successors: [RelayAddressRecord] = []
+    /// What the account's team may send from, by value.
+    package var sources: [OutboundSource] = []
+    /// Messages forwarded for the account on the day that was asked for.
+    package var forwarded = 0
+}
+
+/// One inbox of an account's user.
+package struct InboxRecord: Sendable {
+    package let address: InboxAddress
+    package let isVerified: Bool
+    package let isReplyOnly: Bool
+    package let isDefault: Bool
+    package let isSuspended: Bool
+}
+
+/// Everything that decides about mail to a reverse address or return path, from one read.
+package struct AccountRecord: Sendable {
+    package let accountNumber: Int64
+    package let team: Team
+    /// The account's current relay address; nil where every one is retired.
+    package let currentAddress: AddrSpec?
+    /// The current address, or else the one that was retired last: by which the team knows the account in a report.
+    package let lastAddress: AddrSpec?
+    package let isForwardingOn: Bool
+    package let hasLiveGrant: Bool
+    /// Where the account's mail goes; nil where the user has no inbox to forward to.
+    package let inbox: InboxAddress?
+    package let isInboxVerified: Bool
+    /// Whether forwarding to it is suspended.
+    package let isInboxSuspended: Bool
+    /// All inboxes of the user, the unverified too: what must not get through is more than what proves a sender.
+    package let inboxes: [InboxRecord]
+    package let sharesName: Bool
+    /// The user's name; only where it is known. Whether the team gets it is `sharesName`.
+    package let userName: String?
+    /// The team's registered sources.
+    package let sources: [OutboundSource]
+    /// What was counted for the account on the day asked for.
+    package let usage: DailyUsage
+}
+
+extension AccountRecord: CustomStringConvertible, CustomReflectable {
+    /// Never the name.
+    package var description: String { "<account \(accountNumber)>" }
+    package var customMirror: Mirror { Mirror(self, children: ["accountNumber": accountNumber]) }
+}
+
+/// An address kept under a token, because it does not fit into one.
+package struct StoredToken: Sendable {
+    package let accountNumber: Int64
+    package let address: AddrSpec
+    /// Seconds since 1970. Nil for a reverse address that an older program wrote; it gets an expiry with the next mail that meets
+    /// it.
+    package let expiresAt: Int64?
+}
+
+/// An address to be kept under a token.
+package struct NewStoredToken: Sendable, Hashable {
+    /// The token's local part, in lower case.
+    package let token: String
+    package let address: AddrSpec
+    package let purpose: StoredTokenPurpose
+    /// Of a return path, in seconds since 1970. A reverse address has the expiry that the repository gives it.
+    package let expiresAt: Int64?
+
+    /// A reverse address.
+    package init(reverse token: String, address: AddrSpec) {
+        (self.token, self.address, purpose, expiresAt) = (token.lowercased(), address, .reverse, nil)
+    }
+
+    package init(returnPath token: String, address: AddrSpec, expiresAt: Int64) {
+        (self.token, self.address, purpose, self.expiresAt) = (token.lowercased(), address, .returnPath, expiresAt)
+    }
+}
+
+/// What a stored token stands for.
+package enum StoredTokenPurpose: String, SQLCodable, Sendable, Hashable {
+    /// A correspondent's address; kept for a year from the last mail that met it.
+    case reverse
+    /// A sender's address that reports go back to; deleted at expiry.
+    case returnPath = "return"
+}

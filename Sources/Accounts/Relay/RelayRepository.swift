@@ -1,0 +1,155 @@
+// What the relay reads, once for each recipient.
+
+import Database
+import InternetMessage
+
+/// Reads for the path of mail: one query for a relay address, two in one snapshot for an account.
+package struct RelayRepository: Sendable {
+    let database: any Database
+    let sealer: Sealer
+
+    /// Everything about a relay address, or nil for one that does not exist. Letter case aside. One statement; more only for an
+    /// address whose app has moved to another team, and while a removed app's consents go.
+    /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil looks for none.
+    package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws -> RelayAddressRecord? {
+        let address = AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased())
+        let lookup: SQL = """
+            \(Self.relayAddress(now)) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)
+            """
+        let rows = try database.rows(lookup)
+        guard let first = rows.first else { return nil }
+        let hasSuccessors = try now != nil && first["has_successors"]
+        guard try hasSuccessors || first["loses_apps"] else { return try record(nil, rows, address) }
+        // Together with those that came after it: again, on one snapshot.
+        return try database.read { connection in
+            guard var record = try self.record(connection, connection.rows(lookup), address) else { return nil }
+            guard let now, hasSuccessors else { return record }
+            let rows = try connection.rows(
+                """
+                \(Self.relayAddress(now)) WHERE r.is_current = 1 AND r.account_id IN (
+                    SELECT m.new_account FROM account_transfers m JOIN app_transfers x ON x.id = m.transfer_id
+                    JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
+                    WHERE m.old_account = \(record.accountNumber) AND m.ends_at > \(now))
+                """)
+            // Of each account in turn: the sources of a team stand together.
+            var numbers: [Int64] = []
+            for row in rows where try !numbers.contains(row["id"]) { numbers.append(try row["id"]) }
+            record.successors = try numbers.compactMap { number in
+                try self.record(connection, try rows.filter { try $0["id"] == number }, address)
+            }
+            return record
+        }
+    }
+
+    private static func sources(_ rows: [SQLRow]) throws -> [OutboundSource] {
+        let sources = try rows.filter { try $0["kind"] as String? != nil }.map(OutboundSource.init(row:))
+        // Here rather than in the query, where each engine would gather and sort the rows, most often a single one.
+        return sources.count < 2
+            ? sources : sources.sorted { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") }
+    }
+
+    /// - Parameters:
+    ///   - connection: of the same snapshot; needed where the account's team loses an app.
+    ///   - rows: one for each source of the team, everything else repeated; nil of none.
+    private func record(
+        _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec
+    ) throws -> RelayAddressRecord? {
+        guard let row = rows.first else { return nil }
+        let current: String? = try row["local_part"]
+        let (retiredAt, verifiedAt, suspendedAt): (Int64?, Int64?, Int64?) = try (
+            row["retired_at"], row["verified_at"], row["suspended_at"]
+        )
+        var record = try RelayAddressRecord(
+            accountNumber: row["id"], team: Team(row: row), address: address,
+            currentAddress: current == nil ? address : AddrSpec(row: row), isForwardingOn: row["forwarding_on"],
+            isRetired: retiredAt != nil, hasLiveGrant: hasLiveGrant(connection, row, account: row["id"]), inbox: inbox(row),
+            isInboxVerified: verifiedAt != nil, isInboxSuspended: suspendedAt != nil, forwarded: row["forwarded"] ?? 0)
+        record.sources = try Self.sources(rows)
+        return record
+    }
+
+    /// Whether a consent counts that is noted: its app may have been removed, and the consent not yet.
+    private func hasLiveGrant(_ connection: (any DatabaseConnection)?, _ row: SQLRow, account: Int64) throws -> Bool {
+        let (isNoted, losesApps): (Bool, Bool) = try (row["has_live_grant"], row["loses_apps"])
+        guard isNoted, losesApps, let connection else { return isNoted }
+        return try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))") != nil
+    }
+
+    /// With ten million addresses every index and every row is on its own page, so as few as possible are looked at: the
+    /// account's current address only where this is an earlier one (no row has a NULL account).
+    private static func relayAddress(_ now: Int64?) -> SQL {
+        """
+        SELECT a.id, \(Team.columns), r.forwarding_on, r.retired_at, a.has_live_grant,
+            CASE WHEN r.is_current = 1 THEN r.local_part ELSE c.local_part END AS local_part,
+            CASE WHEN r.is_current = 1 THEN r.domain ELSE c.domain END AS domain,
+            a.user_id, i.address_key, i.address_sealed, i.verified_at, i.suspended_at,
+            s.kind, s.value, s.envelope_domain, s.created_at,
+            CASE WHEN EXISTS (SELECT 1 FROM account_transfers m WHERE m.old_account = a.id AND m.ends_at > \(now)) THEN 1 ELSE 0 END
+                AS has_successors,
+            (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(now.map(Day.number)) AND n.kind = 1)
+                AS forwarded,
+            t.loses_apps
+        FROM relay_addresses r
+        JOIN accounts a ON a.id = r.account_id
+        JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+        LEFT JOIN relay_addresses c ON c.account_id = CASE WHEN r.is_current = 1 THEN NULL ELSE a.id END AND c.is_current = 1
+        LEFT JOIN inboxes i ON i.id = a.target_inbox
+        LEFT JOIN outbound_sources s ON s.team_id = t.id
+        """
+    }
+
+    /// Everything about an account by the number in a token, or nil for one that does not exist.
+    /// - Parameter day: whose counts `usage` holds, days since 1970 UTC.
+    package func account(number: Int64, day: Int64) throws -> AccountRecord? {
+        try database.read { connection in
+            // One row for each inbox of the user, the account's columns repeated.
+            let rows = try connection.rows(
+                """
+                SELECT \(Team.columns), c.local_part, c.domain, c.forwarding_on, a.has_live_grant, a.shares_name, a.user_id,
+                    u.name_key, u.name_sealed,
+                    (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(day) AND n.kind = 1) AS forwarded,
+                    (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(day) AND n.kind = 2) AS replied,
+                    a.target_inbox, i.id AS inbox_id, i.address_key, i.address_sealed, i.verified_at, i.reply_only, i.is_default,
+                    c.is_current, i.suspended_at, t.loses_apps
+                FROM accounts a
+                JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+                LEFT JOIN users u ON u.id = a.user_id
+                LEFT JOIN relay_addresses c ON c.account_id = a.id
+                    AND c.ordinal = (SELECT MAX(x.ordinal) FROM relay_addresses x WHERE x.account_id = a.id)
+                LEFT JOIN inboxes i ON i.user_id = a.user_id
+                WHERE a.id = \(number) ORDER BY i.id
+                """)
+            guard let first = rows.first else { return nil }
+            let (team, user, targetNumber): (Team, Int64?, Int64?) = try (
+                Team(row: first), first["user_id"], first["target_inbox"]
+            )
+            var inboxes: [InboxRecord] = []
+            var target: InboxRecord?
+            for row in rows {
+                guard let address = try inbox(row) else { continue }
+                let (verifiedAt, suspendedAt): (Int64?, Int64?) = try (row["verified_at"], row["suspended_at"])
+                let record = InboxRecord(
+                    address: address, isVerified: verifiedAt != nil, isReplyOnly: try row["reply_only"],
+                    isDefault: try row["is_default"], isSuspended: suspendedAt != nil)
+                inboxes.append(record)
+                if try row["inbox_id"] == targetNumber { target = record }
+            }
+            let (isCurrent, isForwardingOn): (Bool?, Bool?) = try (first["is_current"], first["forwarding_on"])
+            let last = isCurrent == nil ? nil : try AddrSpec(row: first)
+            return try AccountRecord(
+                accountNumber: number, team: team, currentAddress: isCurrent == true ? last : nil, lastAddress: last,
+                isForwardingOn: isCurrent == true && isForwardingOn == true,
+                hasLiveGrant: hasLiveGrant(connection, first, account: number), inbox: target?.address,
+                isInboxVerified: target?.isVerified ?? false, isInboxSuspended: target?.isSuspended ?? false, inboxes: inboxes,
+                sharesName: first["shares_name"], userName: user.flatMap { try sealer.name(first, user: $0) },
+                sources: connection.sources(teamNumber: team.number),
+                usage: DailyUsage(forwarded: first["forwarded"] ?? 0, replied: first["replied"] ?? 0))
+        }
+    }
+
+    /// The inbox of a row, bound to the user in `user_id`; nil for NULL.
+    private func inbox(_ row: SQLRow) throws -> InboxAddress? {
+        guard let user: Int64 = try row["user_id"], let sealed = try SealedValue(row: row, "address") else { return nil }
+        return InboxAddress(try sealer.openAddress(sealed, .inbox(user: user)))
+    }
+}

@@ -1,0 +1,169 @@
+// Addresses that do not fit into an address token, kept under a token.
+
+import Database
+import InternetMessage
+
+/// Writes and finds stored tokens.
+package struct StoredTokenRepository: Sendable {
+    let database: any Database
+    let sealer: Sealer
+
+    /// The address under a token, or nil where there is none, it was made for another purpose, or it expired.
+    package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws -> StoredToken? {
+        let token = token.lowercased()
+        let row = try database.row(
+            """
+            SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
+            WHERE token = \(token) AND purpose = \(purpose) AND (expires_at IS NULL OR expires_at > \(now))
+            """)
+        return try row.map { try stored($0, token) }
+    }
+
+    /// Days for which the address of a reverse address is kept after the last mail that met it: users answer old mail, and write
+    /// to an address in their address book once a year. Beyond, mail to it is refused as to one that was never made.
+    package static let daysKept: Int64 = 365
+    /// Days between two writes that move the expiry of such an address on, so that mail seldom writes for it.
+    private static let daysBetweenWrites: Int64 = 30
+
+    /// Writes addresses under tokens, all of them in one transaction. One that is known with the same account and address is kept
+    /// on; a different address or account under the same token throws `PermanentStoreError` (`constraint`), since the token is a
+    /// MAC over both.
+    /// - Parameters:
+    ///   - tokens: each token once, in lower case.
+    ///   - day: days since 1970 UTC.
+    ///   - newPerDay: reverse addresses that may come up for the account on this day.
+    ///   - commits: where it is written together with what others write at the time; nil for its own transaction.
+    /// - Returns: false where there would be more of them: then nothing was written.
+    package func store(
+        _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
+    ) throws -> Bool {
+        // A reverse address was usually written before, and reading takes no writer's lock. A return path is new for every
+        // message.
+        let settled = try settled(tokens.filter { $0.purpose == .reverse }, account: account, now: now)
+        let open = tokens.filter { !settled.contains($0.token) }
+        guard !open.isEmpty else { return true }
+        let change: @Sendable (any DatabaseConnection) throws -> Bool = { connection in
+            try write(open, account: account, day: day, newPerDay: newPerDay, now: now, connection)
+        }
+        return if let commits { try commits.runBlocking(change) } else { try database.write(.durable, change) }
+    }
+
+    /// Keeps the address of a reverse address for another while, where that is due.
+    package func keep(_ stored: StoredToken, _ token: String, now: Int64) throws {
+        guard isDue(stored.expiresAt, now) else { return }
+        _ = try database.write(.relaxed) { connection in try keep(token.lowercased(), now, connection) }
+    }
+
+    /// Tokens of these that need no writing.
+    private func settled(_ tokens: [NewStoredToken], account: Int64, now: Int64) throws -> Set<String> {
+        guard !tokens.isEmpty else { return [] }
+        return try database.read { connection in
+            var settled: Set<String> = []
+            for token in tokens {
+                guard let known = try row(token, connection), !isDue(known.expiresAt, now) else { continue }
+                try compare(known, account, token.address)
+                settled.insert(token.token)
+            }
+            return settled
+        }
+    }
+
+    private func write(
+        _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, _ connection: any DatabaseConnection
+    ) throws -> Bool {
+        var new: [NewStoredToken] = []
+        for token in tokens where token.purpose == .reverse {
+            guard let known = try row(token, connection) else {
+                new.append(token)
+                continue
+            }
+            try compare(known, account, token.address)
+            _ = try keep(token.token, now, connection)
+        }
+        if !new.isEmpty {
+            let used: Int? = try connection.value(
+                """
+                SELECT count FROM daily_counters
+                WHERE account_id = \(account) AND day = \(day) AND kind = \(CounterKind.addressesStored)
+                """)
+            guard (used ?? 0) + new.count <= newPerDay else { return false }
+            for token in new { try insert(token, account: account, expiresAt: expiry(now), now: now, connection) }
+            try connection.count(DailyCounter(accountNumber: account, day: day, kind: .addressesStored, count: new.count))
+        }
+        for token in tokens where token.purpose == .returnPath {
+            try insert(token, account: account, expiresAt: token.expiresAt ?? expiry(now), now: now, connection)
+        }
+        return true
+    }
+
+    private func insert(
+        _ token: NewStoredToken, account: Int64, expiresAt: Int64, now: Int64, _ connection: any DatabaseConnection
+    ) throws {
+        let sealed = try sealer.seal(token.address, .storedToken(token.token), connection)
+        let inserted = try connection.row(
+            """
+            INSERT INTO stored_tokens (token, purpose, account_id, address_key, address_sealed, created_at, expires_at)
+            VALUES (\(token.token), \(token.purpose), \(account), \(sealed.key), \(sealed.octets), \(now),
+                \(expiresAt)) ON CONFLICT (token) DO NOTHING RETURNING token
+            """)
+        guard inserted == nil else { return }
+        guard let known = try row(token, connection) else {
+            throw PermanentStoreError(.constraint, "a stored token is in use for another purpose")
+        }
+        try compare(known, account, token.address)
+        try connection.run(
+            "UPDATE stored_tokens SET expires_at = \(expiresAt) WHERE token = \(token.token) AND expires_at < \(expiresAt)")
+    }
+
+    /// What is under a token, expired or not.
+    private func row(_ token: NewStoredToken, _ connection: any DatabaseConnection) throws -> StoredToken? {
+        let row = try connection.row(
+            """
+            SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
+            WHERE token = \(token.token) AND purpose = \(token.purpose)
+            """)
+        return try row.map { try stored($0, token.token) }
+    }
+
+    private func stored(_ row: SQLRow, _ token: String) throws -> StoredToken {
+        guard let sealed = try SealedValue(row: row, "address") else {
+            throw PermanentStoreError(.unexpectedData, "a stored token has no address")
+        }
+        return try StoredToken(
+            accountNumber: row["account_id"], address: sealer.openAddress(sealed, .storedToken(token)),
+            expiresAt: row["expires_at"])
+    }
+
+    private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws {
+        guard known.accountNumber == account, known.address == address else {
+            throw PermanentStoreError(.constraint, "a stored token stands for another address")
+        }
+    }
+
+    private func keep(_ token: String, _ now: Int64, _ connection: any DatabaseConnection) throws -> Int {
+        try connection.run(
+            """
+            UPDATE stored_tokens SET expires_at = \(expiry(now))
+            WHERE token = \(token) AND purpose = \(StoredTokenPurpose.reverse)
+                AND (expires_at IS NULL OR expires_at < \(expiry(now)))
+            """)
+    }
+
+    /// Whole days: the table does not say at what time of a day someone wrote.
+    private func expiry(_ now: Int64) -> Int64 { (Day.number(now) + Self.daysKept + 1) * 86_400 }
+
+    private func isDue(_ expiresAt: Int64?, _ now: Int64) -> Bool {
+        expiresAt.map { $0 < expiry(now) - Self.daysBetweenWrites * 86_400 } ?? true
+    }
+
+    /// Deletes tokens that expired, at most `limit` at a time; how many.
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                DELETE FROM stored_tokens WHERE token IN
+                    (SELECT token FROM stored_tokens WHERE expires_at <= \(now) LIMIT \(limit))
+                """)
+        }
+    }
+}

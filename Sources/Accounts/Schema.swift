@@ -1,0 +1,43 @@
+// The schema of this program: the files of `Schema`, in order. A released one is never edited: its checksum is in every database.
+
+import Database
+
+extension Migrator {
+    /// With every migration of this program.
+    package init() { self.init(migrations: Migration.all) }
+}
+
+extension Migration {
+    /// A file of `Schema`. Its first paragraph says what the migration is for; only what follows is the migration.
+    private init(_ version: Int64, _ name: String, _ file: [UInt8]) {
+        let start = file.firstRange(of: Array("\n\n".utf8))?.upperBound ?? 0
+        self.init(version: version, name: name, sql: String(decoding: file[start...].dropLast(), as: UTF8.self))
+    }
+
+    /// Every migration of this program in order.
+    package static let all: [Migration] = [
+        Migration(1, "first", PackageResources._001_first_sql),
+        Migration(2, "dkim-keys", PackageResources._002_dkim_keys_sql),
+        Migration(3, "identity", PackageResources._003_identity_sql),
+        Migration(4, "decisions", PackageResources._004_decisions_sql),
+        Migration(5, "policies", PackageResources._005_policies_sql),
+        Migration(6, "api", PackageResources._006_api_sql),
+        Migration(7, "accounts", PackageResources._007_accounts_sql),
+        Migration(8, "provider", PackageResources._008_provider_sql),
+        Migration(9, "inboxVerification", PackageResources._009_inboxVerification_sql),
+        Migration(10, "inboxSuspension", PackageResources._010_inboxSuspension_sql),
+        Migration(11, "liveGrants", PackageResources._011_liveGrants_sql),
+        Migration(12, "lookups", PackageResources._012_lookups_sql),
+        Migration(17, "tokenExpiry", PackageResources._017_tokenExpiry_sql),
+        Migration(22, "teamMentions", PackageResources._022_teamMentions_sql),
+        Migration(26, "serviceMinutes", PackageResources._026_serviceMinutes_sql),
+        Migration(27, "sharedInbox", PackageResources._027_sharedInbox_sql),
+        Migration(28, "eventTimes", PackageResources._028_eventTimes_sql),
+        Migration(31, "inboxNumbers", PackageResources._031_inboxNumbers_sql),
+        Migration(33, "removals", PackageResources._033_removals_sql),
+        Migration(34, "transferSteps", PackageResources._034_transferSteps_sql),
+        Migration(37, "deliveryLease", PackageResources._037_deliveryLease_sql),
+        Migration(38, "removedApps", PackageResources._038_removedApps_sql),
+        Migration(39, "cheaperTriggers", PackageResources._039_cheaperTriggers_sql),
+    ]
+}

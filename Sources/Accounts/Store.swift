@@ -1,0 +1,109 @@
+// The store: one database, the keys for what is private in it, and a repository for each subject. Events, sign-in, decisions and
+// others have rooms of their own, and add their repositories there (`extension Store`).
+
+import Database
+import InternetMessage
+
+/// Everything that Postern remembers. All calls block; share one value between threads.
+///
+/// Changes take effect with their line in the audit, in one transaction. Every method throws `TemporaryStoreError`
+/// or `PermanentStoreError`; those that change something at someone's wish also throw `StoreRefusal`.
+package struct Store: Sendable {
+    package let database: any Database
+    package let teams: TeamRepository
+    package let removals: RemovalRepository
+    package let sources: SourceRepository
+    package let apps: AppRepository
+    package let clients: ClientRepository
+    package let users: UserRepository
+    package let inboxes: InboxRepository
+    package let addresses: AddressRepository
+    package let accounts: AccountRepository
+    package let grants: GrantRepository
+    package let transfers: TransferRepository
+    package let externalEvents: ExternalEventRepository
+    package let tombstones: TombstoneRepository
+    /// Raised at once when a change of this process put an event into the outbox.
+    package let outboxSignal = OutboxSignal()
+    package let relay: RelayRepository
+    package let counters: CounterRepository
+    package let bounces: BounceRepository
+    package let tokens: StoredTokenRepository
+    package let dkimKeys: DKIMKeyRepository
+    package let decisionMarks: DecisionMarks
+    package let audit: AuditRepository
+    package let verifications: InboxConfirmationRepository
+    package let persons: UserExportRepository
+    package let apiKeys: APIKeyRepository
+    package let rejections: RejectionRepository
+    package let retention: RetentionRepository
+    package let accountList: AccountListRepository
+    /// The keys in force. Another key file takes effect through it.
+    package let keys: KeyHolder
+
+    // MARK: For the repositories of other rooms
+
+    package let sealer: Sealer
+    package let index: BlindIndex
+    package let secrets: SecretHash
+    package let marks: TombstoneMarks
+    /// The first one is that of new addresses.
+    package let relayDomains: [HostName]
+
+    /// A store over a migrated database.
+    /// - Parameters:
+    ///   - relayDomains: in lower case, the first being the one of new addresses; none of them may be an inbox's or a source's.
+    ///   - providers: which spellings reach one mailbox.
+    ///   - addressLength: characters of a new relay address, 10 … 16.
+    package init(
+        database: any Database, keys: KeyRing, relayDomains: [String], providers: ProviderRules = .standard,
+        addressLength: Int = 10
+    ) {
+        self.init(
+            database: database, keys: KeyHolder(keys), relayDomains: relayDomains, providers: providers,
+            addressLength: addressLength)
+    }
+
+    /// The same with keys that may change, and that others share.
+    package init(
+        database: any Database, keys holder: KeyHolder, relayDomains: [String], providers: ProviderRules = .standard,
+        addressLength: Int = 10
+    ) {
+        let keys = holder.current
+        self.keys = holder
+        let sealer = Sealer(keys: holder)
+        let index = BlindIndex(keys: holder, providers: providers)
+        let domains = relayDomains.compactMap(HostName.init)
+        let secrets = SecretHash(keys: keys.marks)
+        let events = AccountEvents(database: database, signal: outboxSignal)
+        let marks = TombstoneMarks(keys: keys.marks)
+        self.database = database
+        (self.sealer, self.index, self.secrets, self.marks, self.relayDomains) = (sealer, index, secrets, marks, domains)
+        accounts = AccountRepository(events: events, marks: marks)
+        tombstones = TombstoneRepository(database: database, marks: marks)
+        teams = TeamRepository(accounts: accounts)
+        removals = RemovalRepository(accounts: accounts)
+        sources = SourceRepository(database: database, relayDomains: domains)
+        apps = AppRepository(accounts: accounts)
+        clients = ClientRepository(database: database)
+        inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)
+        users = UserRepository(accounts: accounts, sealer: sealer, inboxes: inboxes)
+        addresses = AddressRepository(events: events, marks: marks, relayDomains: domains, addressLength: addressLength)
+        grants = GrantRepository(addresses: addresses, inboxes: inboxes)
+        relay = RelayRepository(database: database, sealer: sealer)
+        counters = CounterRepository(database: database)
+        bounces = BounceRepository(database: database)
+        tokens = StoredTokenRepository(database: database, sealer: sealer)
+        dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
+        decisionMarks = DecisionMarks(keys: keys)
+        audit = AuditRepository(database: database)
+        verifications = InboxConfirmationRepository(database: database, inboxes: inboxes, secrets: secrets)
+        transfers = TransferRepository(addresses: addresses, accounts: accounts, inboxes: inboxes)
+        externalEvents = ExternalEventRepository(accounts: accounts)
+        persons = UserExportRepository(database: database, sealer: sealer, inboxes: inboxes, tombstones: tombstones)
+        apiKeys = APIKeyRepository(database: database)
+        rejections = RejectionRepository(database: database)
+        retention = RetentionRepository(database: database)
+        accountList = AccountListRepository(database: database)
+    }
+}

@@ -1,0 +1,171 @@
+// API keys.
+
+import Database
+
+/// Issues, lists, rotates and revokes API keys.
+package struct APIKeyRepository: Sendable {
+    let database: any Database
+
+    /// What a running service needs of a key.
+    package struct Credential: Sendable {
+        package let key: APIKey
+        package let hash: [UInt8]
+    }
+
+    /// Tells whether anything changed since: keys are added with a higher revision, and vanish only with their team.
+    package struct Revision: Sendable, Hashable {
+        let highest: Int64
+        let count: Int64
+    }
+
+    /// Issues a key to a team, or to the operator where `team` is nil. The text is not stored and cannot be had again.
+    package func issue(
+        team: String?, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
+    ) throws -> (key: APIKey, text: APIKeyText) {
+        let owner: Scope.Owner = team == nil ? .operator : .team
+        let available = Scope.available(to: owner)
+        guard !scopes.isEmpty else {
+            throw StoreRefusal(.invalid, "a key needs at least one scope of \(available.map(\.rawValue).joined(separator: ", "))")
+        }
+        for scope in scopes where !available.contains(scope) {
+            throw StoreRefusal(
+                .invalid,
+                "\(scope.rawValue) is not a scope of \(owner == .team ? "a team's" : "an operator's") key: it can have "
+                    + available.map(\.rawValue).joined(separator: ", "))
+        }
+        if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would already be expired") }
+        let note = note.isEmpty ? "" : try Identifier.checkedName(note)
+        let text = try APIKeyText.random()
+        return try database.write(.durable) { connection in
+            let team = try team.map { try connection.team($0) }
+            try insert(connection, text, team: team?.number, scopes: scopes, expiresAt: expiresAt, note: note, change)
+            try connection.audit(
+                change, "key.issue", "key:\(text.id)", "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")
+            return (try key(connection, text.id), text)
+        }
+    }
+
+    /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or earlier where it would anyway.
+    package func rotate(
+        _ id: String, overlap: Int64, expiresAt: Int64?, _ change: Change
+    ) throws -> (key: APIKey, text: APIKeyText, old: APIKey) {
+        let text = try APIKeyText.random()
+        return try database.write(.durable) { connection in
+            let old = try key(connection, id)
+            guard old.state(now: change.now) == .active else {
+                throw StoreRefusal(.unmet, "key \(id) is \(old.state(now: change.now).rawValue): issue a new one")
+            }
+            if let next = old.rotatedTo {
+                throw StoreRefusal(.unmet, "key \(id) was already rotated to \(next): rotate that one")
+            }
+            if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would already be expired") }
+            try insert(
+                connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note, change)
+            let end = min(old.expiresAt ?? .max, change.now.addingReportingOverflow(max(0, overlap)).partialValue)
+            try connection.run(
+                """
+                UPDATE api_keys SET expires_at = \(end), rotated_to = \(text.id), revision = \(try nextRevision(connection))
+                WHERE handle = \(id)
+                """)
+            try connection.audit(change, "key.rotate", "key:\(id)", "to key:\(text.id)")
+            return (try key(connection, text.id), text, try key(connection, id))
+        }
+    }
+
+    /// Ends a key at once. Again on a revoked one it changes nothing.
+    package func revoke(_ id: String, _ change: Change) throws -> APIKey {
+        try database.write(.durable) { connection in
+            let key = try key(connection, id)
+            guard key.revokedAt == nil else { return key }
+            try connection.run(
+                "UPDATE api_keys SET revoked_at = \(change.now), revision = \(try nextRevision(connection)) WHERE handle = \(id)")
+            try connection.audit(change, "key.revoke", "key:\(id)")
+            return try self.key(connection, id)
+        }
+    }
+
+    /// All keys, oldest first; of one team where it is named.
+    package func keys(team: String? = nil) throws -> [APIKey] {
+        try database.read { connection in
+            guard let team else { return try connection.rows("\(Self.select) ORDER BY k.id").map(APIKey.init(row:)) }
+            let number = try connection.team(team).number
+            return try connection.rows("\(Self.select) WHERE k.team_id = \(number) ORDER BY k.id").map(
+                APIKey.init(row:))
+        }
+    }
+
+    /// The key, or `StoreRefusal` (`notFound`).
+    package func key(_ id: String) throws -> APIKey { try database.read { try key($0, id) } }
+
+    /// Cheap enough to be asked every second.
+    package func revision() throws -> Revision { try database.read(revision) }
+
+    /// Every key that is not revoked, and the revision that they belong to.
+    package func credentials() throws -> (revision: Revision, credentials: [Credential]) {
+        try database.read { connection in
+            let rows = try connection.rows("\(Self.select) WHERE k.revoked_at IS NULL")
+            return try (revision(connection), rows.map { Credential(key: try APIKey(row: $0), hash: try $0["secret_hash"]) })
+        }
+    }
+
+    /// Notes on which day keys were used last.
+    package func used(_ ids: [String], day: Int64) throws {
+        guard !ids.isEmpty else { return }
+        try database.write(.relaxed) { connection in
+            for id in ids {
+                try connection.run(
+                    """
+                    UPDATE api_keys SET last_used_day = \(day)
+                    WHERE handle = \(id) AND (last_used_day IS NULL OR last_used_day < \(day))
+                    """)
+            }
+        }
+    }
+
+    private static let select: SQL = """
+        SELECT k.handle, t.handle AS team, k.team_id, k.scopes, k.note, k.created_at, k.expires_at, k.revoked_at, k.last_used_day,
+            k.rotated_to, k.secret_hash
+        FROM api_keys k LEFT JOIN teams t ON t.id = k.team_id
+        """
+
+    private func insert(
+        _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>, expiresAt: Int64?,
+        note: String, _ change: Change
+    ) throws {
+        try connection.run(
+            """
+            INSERT INTO api_keys (handle, team_id, scopes, note, secret_hash, created_at, expires_at, revision)
+            VALUES (\(text.id), \(team), \(Self.text(scopes)), \(note), \(text.hash), \(change.now), \(expiresAt),
+                \(try nextRevision(connection)))
+            """)
+    }
+
+    private func key(_ connection: any DatabaseConnection, _ id: String) throws -> APIKey {
+        guard let row = try connection.row("\(Self.select) WHERE k.handle = \(id)") else {
+            throw StoreRefusal(.notFound, "there is no such key: see postern key list")
+        }
+        return try APIKey(row: row)
+    }
+
+    private func revision(_ connection: any DatabaseConnection) throws -> Revision {
+        let row = try connection.row("SELECT COALESCE(MAX(revision), 0) AS highest, COUNT(*) AS keys FROM api_keys")
+        return try Revision(highest: row?["highest"] ?? 0, count: row?["keys"] ?? 0)
+    }
+
+    private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection).highest + 1 }
+
+    private static func text(_ scopes: Set<Scope>) -> String { scopes.map(\.rawValue).sorted().joined(separator: " ") }
+}
+
+extension APIKey {
+    /// From the columns of `APIKeyRepository.select`.
+    fileprivate init(row: SQLRow) throws {
+        let scopes: String = try row["scopes"]
+        let team: String? = try row["team"]
+        try self.init(
+            id: row["handle"], team: team.map { TeamName(id: $0, number: try row["team_id"]) },
+            scopes: Set(scopes.split(separator: " ").map { Scope(rawValue: String($0)) }), note: row["note"],
+            createdAt: row["created_at"], expiresAt: row["expires_at"], revokedAt: row["revoked_at"],
+            lastUsedDay: row["last_used_day"], rotatedTo: row["rotated_to"])
+    }
+}

@@ -1,0 +1,162 @@
+// Outbound sources: what a team may send from.
+
+import Database
+import InternetMessage
+
+/// Adds, finds and removes outbound sources.
+package struct SourceRepository: Sendable {
+    /// Sources of one team; as many as the model to surpass allows.
+    package static let maximumPerTeam = 100
+    /// Labels of a source's domain; deeper From domains are compared by their last ten labels only, which bounds the query.
+    static let maximumLabels = 10
+
+    let database: any Database
+    let relayDomains: [HostName]
+
+    /// Checks and normalises what an administrator typed: a domain or an address, and perhaps an envelope domain.
+    /// Refuses relay domains, mailbox providers as whole domains and what belongs to a registry.
+    package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws -> OutboundSource {
+        let envelope = try envelopeDomain.map { try checkedDomain($0, "the envelope domain") }
+        if text.contains("@") {
+            let address = try AddrSpec.typed(text).folded
+            try refuseRelayDomain(HostName(address.domain))
+            return OutboundSource(
+                kind: .address, value: address.wireForm, envelopeDomain: envelope?.text, createdAt: now)
+        }
+        let domain = try checkedDomain(text, "the source")
+        return OutboundSource(kind: .domain, value: domain.text, envelopeDomain: envelope?.text, createdAt: now)
+    }
+
+    private func checkedDomain(_ text: String, _ what: String) throws -> HostName {
+        guard let domain = HostName(text) else { throw StoreRefusal(.invalid, "\(what) is not a valid domain name: \(text)") }
+        try refuseRelayDomain(domain)
+        if MailboxProviders.isProvider(domain) {
+            throw StoreRefusal(
+                .invalid, "\(domain) is a mailbox provider, where everyone has an address: register the single address instead")
+        }
+        if MailboxProviders.isRegistry(domain) {
+            throw StoreRefusal(.invalid, "\(domain) is a public suffix: register a domain below it")
+        }
+        guard domain.labels.count <= Self.maximumLabels else {
+            throw StoreRefusal(.invalid, "\(what) has more than \(Self.maximumLabels) labels: register a parent domain")
+        }
+        return domain
+    }
+
+    private func refuseRelayDomain(_ domain: HostName?) throws {
+        guard let domain, relayDomains.contains(where: { domain.isWithin($0) || $0.isWithin(domain) }) else { return }
+        throw StoreRefusal(.invalid, "\(domain) is or contains a relay domain: teams must send from their own domains")
+    }
+
+    /// Registers a source for a team. Refused beyond 100 a team and where it is registered for that team already.
+    package func add(team id: String, _ source: OutboundSource, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            let count: Int? = try connection.value(
+                "SELECT COUNT(*) AS count FROM outbound_sources WHERE team_id = \(team.number)")
+            let added = try connection.row(
+                """
+                INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at)
+                VALUES (\(team.number), \(source.kind), \(source.value), \(source.envelopeDomain ?? ""),
+                    \(source.createdAt))
+                ON CONFLICT (team_id, value, envelope_domain) DO NOTHING RETURNING id
+                """)
+            guard added != nil else { throw StoreRefusal(.exists, "\(source.value) is already registered for team \(id)") }
+            guard count ?? 0 < Self.maximumPerTeam else {
+                throw StoreRefusal(
+                    .limit,
+                    "team \(id) has \(Self.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain"
+                )
+            }
+            try connection.audit(
+                change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))
+        }
+    }
+
+    /// The team's sources by value.
+    package func sources(team id: String) throws -> [OutboundSource] {
+        try database.read { connection in try connection.sources(teamNumber: connection.team(id).number) }
+    }
+
+    /// The sources of a team by its number: for mail to a relay address.
+    package func sources(teamNumber: Int64) throws -> [OutboundSource] {
+        try database.read { try $0.sources(teamNumber: teamNumber) }
+    }
+
+    /// Removes a source, with every envelope domain paired with it, or only the pairing with one.
+    package func remove(team id: String, _ text: String, envelopeDomain: String?, _ change: Change) throws {
+        let value = text.contains("@") ? try Self.addressText(text) : HostName(text)?.text ?? text
+        try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            let removed: Int
+            if let envelopeDomain {
+                removed = try connection.run(
+                    """
+                    DELETE FROM outbound_sources
+                    WHERE team_id = \(team.number) AND value = \(value)
+                        AND envelope_domain = \(HostName(envelopeDomain)?.text ?? envelopeDomain)
+                    """)
+            } else {
+                removed = try connection.run(
+                    "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
+            }
+            guard removed > 0 else {
+                throw StoreRefusal(.notFound, "\(value) is not registered for team \(id): see postern source list \(id)")
+            }
+            try connection.audit(change, "source.remove", "team:\(id)", value)
+        }
+    }
+
+    /// Numbers of the teams for which this From address is registered, by its own or a parent domain or as a single address.
+    /// Asked before any DNS query; empty means `550 5.7.1`.
+    package func teams(registering from: AddrSpec) throws -> [Int64] {
+        try database.values("SELECT DISTINCT team_id FROM outbound_sources WHERE \(Self.covering(from)) ORDER BY team_id")
+    }
+
+    /// The sources, of whatever team, in which this address is.
+    package func sources(covering from: AddrSpec) throws -> [OutboundSource] {
+        try database.rows(
+            """
+            SELECT kind, value, envelope_domain, created_at FROM outbound_sources
+            WHERE \(Self.covering(from)) ORDER BY team_id, value, envelope_domain
+            """
+        ).map(OutboundSource.init(row:))
+    }
+
+    /// A condition: the source is the address, its domain or one of that domain's parents.
+    private static func covering(_ from: AddrSpec) -> SQL {
+        let from = from.folded
+        let labels = from.domain.split(separator: ".").suffix(maximumLabels)
+        var values = [from.wireForm]
+        for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
+        // One statement for every number of labels: the free places repeat the address.
+        while values.count <= maximumLabels { values.append(values[0]) }
+        return "value IN \(list: values)"
+    }
+
+    private static func addressText(_ text: String) throws -> String {
+        try AddrSpec.typed(text).folded.wireForm
+    }
+}
+
+extension DatabaseConnection {
+    /// A team's sources by value.
+    func sources(teamNumber: Int64) throws -> [OutboundSource] {
+        try rows(
+            """
+            SELECT kind, value, envelope_domain, created_at FROM outbound_sources
+            WHERE team_id = \(teamNumber) ORDER BY value, envelope_domain
+            """
+        ).map(OutboundSource.init(row:))
+    }
+}
+
+extension OutboundSource {
+    /// From the columns kind, value, envelope_domain and created_at.
+    init(row: SQLRow) throws {
+        let envelope: String = try row["envelope_domain"]
+        try self.init(
+            kind: row["kind"], value: row["value"], envelopeDomain: envelope.isEmpty ? nil : envelope,
+            createdAt: row["created_at"])
+    }
+}

@@ -1,0 +1,127 @@
+// Teams.
+
+import Database
+
+/// What goes with a team when it is removed.
+package struct TeamDependents: Sendable, Hashable {
+    package let sources: Int
+    package let apps: Int
+    package let accounts: Int
+    package let addresses: Int
+    package var isEmpty: Bool { sources + apps + accounts + addresses == 0 }
+}
+
+/// Adds, finds and removes teams.
+package struct TeamRepository: Sendable {
+    let accounts: AccountRepository
+    private var database: any Database { accounts.database }
+
+    /// Adds a team. Refused where the identifier is taken or malformed.
+    package func add(id: String, name: String, _ change: Change) throws -> Team {
+        let id = try Identifier.checked(id, "a team's identifier")
+        let name = try Identifier.checkedName(name)
+        return try database.write(.durable) { connection in
+            let number: Int64? = try connection.value(
+                """
+                INSERT INTO teams (handle, name, created_at) VALUES (\(id), \(name), \(change.now))
+                ON CONFLICT (handle) DO NOTHING RETURNING id
+                """)
+            guard let number else { throw StoreRefusal(.exists, "team \(id) already exists") }
+            try connection.audit(change, "team.add", "team:\(id)")
+            return Team(number: number, id: id, name: name, createdAt: change.now)
+        }
+    }
+
+    /// The team, or `StoreRefusal` (`notFound`).
+    package func team(_ id: String) throws -> Team { try database.read { try $0.team(id) } }
+
+    /// All teams by identifier.
+    package func all() throws -> [Team] {
+        try database.read { connection in
+            try connection.rows("SELECT \(Team.columns) FROM teams t WHERE t.removed_at IS NULL ORDER BY t.handle")
+                .map(Team.init(row:))
+        }
+    }
+
+    /// What removing the team would take along.
+    package func dependents(_ id: String) throws -> TeamDependents {
+        try database.read { connection in
+            let team = try connection.team(id)
+            let row = try connection.row(
+                """
+                SELECT (SELECT COUNT(*) FROM outbound_sources WHERE team_id = t.id) AS sources,
+                    (SELECT COUNT(*) FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = t.id) AS apps,
+                    (SELECT COUNT(*) FROM accounts WHERE team_id = t.id) AS accounts,
+                    (SELECT COUNT(*) FROM relay_addresses r JOIN accounts a ON a.id = r.account_id WHERE a.team_id = t.id)
+                        AS addresses
+                FROM teams t WHERE t.id = \(team.number)
+                """)
+            guard let row else { return TeamDependents(sources: 0, apps: 0, accounts: 0, addresses: 0) }
+            return try TeamDependents(
+                sources: row["sources"], apps: row["apps"], accounts: row["accounts"], addresses: row["addresses"])
+        }
+    }
+
+    /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on,
+    /// and their names are free. Rows that may be many stay until `removals` has taken them away; nothing finds them any more.
+    package func remove(_ id: String, _ change: Change) throws {
+        try accounts.events.write(at: change.now) { connection, tracker in
+            let team = try connection.team(id)
+            let number = team.number
+            for table in ["outbound_sources", "api_keys", "client_keys", "policy_team_bindings"] {
+                try connection.run("DELETE FROM \(raw: table) WHERE team_id = \(number)")
+            }
+            for table in ["app_redirects", "policy_app_bindings"] {
+                try connection.run(
+                    """
+                    DELETE FROM \(raw: table) WHERE app_id IN (
+                        SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = \(number))
+                    """)
+            }
+            try connection.run(
+                """
+                UPDATE teams SET loses_apps = 1 WHERE id IN (
+                    SELECT x.from_team FROM app_transfers x JOIN app_groups p ON p.id = x.group_id
+                    WHERE p.team_id = \(number) AND x.to_team = \(number) AND x.state = 'moving')
+                """)
+            // No app goes to a team that is gone, and what has not followed from one goes with it.
+            let ofTeam: SQL = "(from_team = \(number) OR to_team = \(number))"
+            try connection.run("DELETE FROM app_transfers WHERE state = 'started' AND \(ofTeam)")
+            try connection.run("UPDATE app_transfers SET state = 'finished' WHERE state = 'moving' AND \(ofTeam)")
+            // No name that may be chosen has a space in it.
+            try connection.run(
+                """
+                UPDATE apps SET client_id = 'removed ' || CAST(id AS TEXT)
+                WHERE group_id IN (SELECT id FROM app_groups WHERE team_id = \(number))
+                """)
+            try connection.run(
+                """
+                UPDATE app_groups SET primary_client_id = 'removed ' || CAST(id AS TEXT), removed_from = \(number)
+                WHERE team_id = \(number)
+                """)
+            try connection.run(
+                "UPDATE teams SET handle = 'removed ' || CAST(id AS TEXT), removed_at = \(change.now) WHERE id = \(number)")
+            try connection.audit(change, "team.remove", "team:\(id)")
+            try RemovalRepository(accounts: accounts).takeAway(connection, tracker, team: team.number)
+        }
+    }
+}
+
+extension Team {
+    /// The columns of a team `t`, by names that no other table has.
+    static let columns: SQL = "t.id AS team_id, t.handle AS team, t.name AS team_name, t.created_at AS team_created_at"
+
+    /// From `columns`.
+    init(row: SQLRow) throws {
+        try self.init(number: row["team_id"], id: row["team"], name: row["team_name"], createdAt: row["team_created_at"])
+    }
+}
+
+extension DatabaseConnection {
+    /// The team, or `StoreRefusal` (`notFound`).
+    package func team(_ id: String) throws -> Team {
+        let row = try row("SELECT \(Team.columns) FROM teams t WHERE t.handle = \(id) AND t.removed_at IS NULL")
+        guard let row else { throw StoreRefusal(.notFound, "there is no team \(id): see postern team list") }
+        return try Team(row: row)
+    }
+}

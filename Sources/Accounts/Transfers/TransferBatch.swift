@@ -1,0 +1,118 @@
+// Grants that follow an app to another team, many at a time.
+
+import Database
+import InternetMessage
+import MailCrypto
+import Support
+
+/// Moves a range of a group's grants with few statements. Others sign up meanwhile, so that nothing is read but what is moved.
+struct TransferBatch {
+    let addresses: AddressRepository
+    let transfer: Int64
+    let group: Int64
+    let team: Team
+    let endsAt: Int64
+    let change: Change
+
+    /// A grant of a user who has no account with the new team yet.
+    private struct Grant {
+        let number: Int64
+        let oldAccount: Int64
+        let user: Int64
+        let userID: String
+        let inbox: Int64?
+        let sharesName: Bool
+        let emailKind: EmailKind
+        let isForwardingOff: Bool
+        let hasSubject: Bool
+        let sub: String
+        var newAccount: Int64 = 0
+    }
+
+    /// Looks at grants from the one after `after` on, and moves those that have not followed.
+    /// - Returns: the last one, and how many there were; nil where there were none.
+    func move(_ connection: any DatabaseConnection, after: Int64, limit: Int) throws -> (last: Int64, count: Int)? {
+        // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
+        let found = try connection.rows(
+            "SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id LIMIT \(raw: "\(limit)")"
+        ).map { try (number: $0["id"] as Int64, account: $0["account_id"] as Int64) }
+        guard let last = found.last else { return nil }
+        var waiting = try grants(
+            connection, Dictionary(found.map { ($0.account, $0.number) }, uniquingKeysWith: { first, _ in first }))
+        try addAccounts(connection, &waiting)
+        try addAddresses(connection, waiting.filter { $0.emailKind == .privateRelay })
+        try connection.update(
+            waiting.map { [$0.number, $0.newAccount, change.now] }, of: "grants", key: "id",
+            "account_id = v.column2, transferred_at = v.column3")
+        try connection.insert(
+            waiting.filter { !$0.hasSubject }.map {
+                [Base32.characters(fromRandom: try connection.freshOctets(32)), $0.oldAccount, team.number, change.now]
+            }, into: "transfer_subs (transfer_sub, account_id, target_team, created_at)")
+        try connection.insert(
+            waiting.map { [$0.oldAccount, transfer, $0.newAccount, change.now, endsAt] },
+            into: "account_transfers (old_account, transfer_id, new_account, moved_at, ends_at)",
+            "ON CONFLICT (old_account, transfer_id) DO NOTHING")
+        return (last.number, found.count)
+    }
+
+    /// Those that wait, by their accounts; an account that was removed goes nowhere, whatever is still there of it. What is less
+    /// common is moved by itself, here and now.
+    private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws -> [Grant] {
+        // PostgreSQL may answer EXISTS by reading the whole table once: for each batch all accounts that had moved before it.
+        let rows = try connection.rows(for: numbers.keys.sorted()) { list in
+            """
+            SELECT a.id, a.user_id, u.handle, a.inbox_id, a.shares_name, a.email_kind,
+                COALESCE((SELECT 1 FROM relay_addresses o
+                    WHERE o.account_id = a.id AND o.is_current = 1 AND o.forwarding_on = 0 LIMIT 1), 0) AS is_forwarding_off,
+                COALESCE((SELECT 1 FROM transfer_subs s
+                    WHERE s.account_id = a.id AND s.target_team = \(team.number) LIMIT 1), 0) AS has_subject,
+                COALESCE((SELECT 1 FROM accounts k
+                    WHERE k.team_id = \(team.number) AND k.user_id = a.user_id LIMIT 1), 0) AS is_known
+            FROM accounts a JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
+            LEFT JOIN users u ON u.id = a.user_id WHERE a.id IN \(list) AND a.team_id <> \(team.number)
+            """
+        }
+        return try rows.compactMap { row in
+            let account: Int64 = try row["id"]
+            guard let number = numbers[account] else { return nil }
+            guard let user: Int64 = try row["user_id"], let userID: String = try row["handle"], try !row["is_known"] else {
+                try TransferRepository.move(connection, grant: number, addresses: addresses, change)
+                return nil
+            }
+            return try Grant(
+                number: number, oldAccount: account, user: user, userID: userID, inbox: row["inbox_id"],
+                sharesName: row["shares_name"], emailKind: row["email_kind"], isForwardingOff: row["is_forwarding_off"],
+                hasSubject: row["has_subject"],
+                sub: Base32.characters(fromRandom: addresses.random(AddressRepository.subLength)))
+        }
+    }
+
+    /// What the user chose for the old team holds for the new one.
+    private func addAccounts(_ connection: any DatabaseConnection, _ grants: inout [Grant]) throws {
+        let retired = try connection.retired(grants.map { addresses.marks.retired($0.sub) })
+        guard retired.isEmpty else { throw PermanentStoreError(.unexpectedData, "160 random bits came twice") }
+        let added = try connection.insert(
+            grants.map { [team.number, $0.user, $0.sub, $0.inbox, $0.sharesName, $0.emailKind, change.now] },
+            into: "accounts (team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at)", "RETURNING sub, id")
+        let numbers: [String: Int64] = Dictionary(
+            try added.map { try ($0["sub"], $0["id"]) }, uniquingKeysWith: { first, _ in first })
+        for index in grants.indices {
+            guard let number = numbers[grants[index].sub] else {
+                throw PermanentStoreError(.unexpectedData, "an account that was just added is missing")
+            }
+            grants[index].newAccount = number
+        }
+    }
+
+    private func addAddresses(_ connection: any DatabaseConnection, _ grants: [Grant]) throws {
+        let issued = try addresses.newAddresses(
+            connection, grants.map { (account: $0.newAccount, isForwardingOn: !$0.isForwardingOff, since: change.now) })
+        try connection.audit(
+            change,
+            grants.compactMap { grant in
+                issued[grant.newAccount].map {
+                    ("address.issue", "account:\(grant.newAccount)", "team:\(team.id) user:\(grant.userID) \($0.wireForm)")
+                }
+            })
+    }
+}

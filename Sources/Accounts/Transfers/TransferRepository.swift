@@ -1,0 +1,397 @@
+// Transfer of apps between teams: the grants move with everything that is known of them, and no one is asked again.
+
+import Database
+import MailCrypto
+import Support
+
+/// Starts and finishes transfers, and exchanges the subjects by which two teams speak of a user.
+package struct TransferRepository: Sendable {
+    let addresses: AddressRepository
+    let accounts: AccountRepository
+    let inboxes: InboxRepository
+    private var database: any Database { addresses.database }
+
+    // MARK: Administration
+
+    /// Announces the transfer of an app with its whole group. Refused where one is under way, or where it would change nothing.
+    package func start(team from: String, app clientID: String, to: String, _ change: Change) throws -> AppTransfer {
+        let number = try database.write(.durable) { connection in
+            let (old, new) = (try connection.team(from), try connection.team(to))
+            guard old != new else { throw StoreRefusal(.invalid, "app \(clientID) already belongs to team \(to)") }
+            let group = try connection.appGroup(team: old, clientID: clientID)
+            let number: Int64? = try connection.value(
+                """
+                INSERT INTO app_transfers (group_id, from_team, to_team, state, started_at)
+                VALUES (\(group.number), \(old.number), \(new.number), 'started', \(change.now))
+                ON CONFLICT (group_id) WHERE state <> 'finished' DO NOTHING RETURNING id
+                """)
+            guard let number else {
+                throw StoreRefusal(.exists, "a transfer of app \(clientID) is in progress: see postern transfer status")
+            }
+            try connection.audit(change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
+            return number
+        }
+        return try database.read { try transfer($0, number) }
+    }
+
+    /// Takes back a transfer that was started and not finished. Transfer subjects stay unchanged, should it be started again.
+    package func cancel(app clientID: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let found = try underWay(connection, clientID)
+            guard found.state == .started else {
+                throw StoreRefusal(
+                    .unmet, "app \(clientID) already belongs to team \(found.toTeam.id): run postern transfer finish again")
+            }
+            try connection.run("DELETE FROM app_transfers WHERE id = \(found.number)")
+            try connection.audit(
+                change, "transfer.cancel", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
+        }
+    }
+
+    /// Transfers, the newest first; of one app, or all.
+    package func transfers(app clientID: String? = nil) throws -> [AppTransfer] {
+        try database.read { connection in
+            guard let clientID else {
+                return try connection.rows("\(Self.select) ORDER BY x.id DESC").map(AppTransfer.init(row:))
+            }
+            let (_, group) = try connection.appGroup(clientID: clientID)
+            return try connection.rows("\(Self.select) WHERE x.group_id = \(group.number) ORDER BY x.id DESC")
+                .map(AppTransfer.init(row:))
+        }
+    }
+
+    /// Grants that one transaction moves: some ten milliseconds.
+    package static let batch = 128
+
+    /// Takes steps as `step` does until so many grants were looked at, and says how far it is.
+    package func finish(app clientID: String, limit: Int = batch, _ change: Change) throws -> AppTransfer {
+        let (number, _) = try step(app: clientID, limit: limit, change)
+        return try database.read { try transfer($0, number) }
+    }
+
+    /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until it is finished, which
+    /// may be done after an interruption too. From the first call on the apps are the new team's, and the endpoint of the group
+    /// is to be set again: what waits for the old one still goes there. Nothing is counted: others sign up meanwhile, with whom a
+    /// transaction that read all grants would be at odds.
+    /// - Parameter range: grants that one statement of the last look reads.
+    /// - Returns: the transfer's number, and whether it is finished.
+    package func step(
+        app clientID: String, limit: Int = batch, range: Int = 20_000, _ change: Change
+    ) throws -> (number: Int64, isFinished: Bool) {
+        let (found, isEnd) = try database.write(.durable) { connection in
+            var found = try underWay(connection, clientID)
+            if found.state == .started { found = try begin(connection, found, change) }
+            let batch = TransferBatch(
+                addresses: addresses, transfer: found.number, group: found.group.number, team: found.toTeam,
+                endsAt: found.endsAt ?? change.now + AppTransfer.overlap, change: change)
+            guard let moved = try batch.move(connection, after: found.movedThrough, limit: limit) else { return (found, true) }
+            try connection.run(
+                "UPDATE app_transfers SET moved_through = \(moved.last) WHERE id = \(found.number)")
+            return (found, moved.count < limit)
+        }
+        guard isEnd else { return (found.number, false) }
+        // Whoever signed up at the moment of the hand-over may have got a number that was passed already.
+        let left = try firstLeft(group: found.group.number, team: found.fromTeam.number, range: range)
+        try database.write(.durable) { connection in
+            if let left {
+                try connection.run(
+                    "UPDATE app_transfers SET moved_through = \(left - 1) WHERE id = \(found.number)")
+            } else {
+                try connection.run(
+                    "UPDATE app_transfers SET state = 'finished' WHERE id = \(found.number) AND state = 'moving'")
+            }
+        }
+        return (found.number, left == nil)
+    }
+
+    /// The first grant of the group that is still the old team's. Some at a time: of millions, one statement would take longer
+    /// than a statement may.
+    private func firstLeft(group: Int64, team: Int64, range: Int) throws -> Int64? {
+        var after: Int64 = 0
+        while true {
+            let row = try database.row(
+                """
+                SELECT MAX(g.id) AS last, MIN(CASE WHEN a.team_id = \(team) THEN g.id END) AS first_left
+                FROM (SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id LIMIT \(raw: "\(range)")) g
+                JOIN accounts a ON a.id = g.account_id
+                """)
+            if let found: Int64 = try row?["first_left"] { return found }
+            guard let last: Int64 = try row?["last"] else { return nil }
+            after = last
+        }
+    }
+
+    /// Takes steps until it is finished. An interruption and an error leave what can be gone on with.
+    /// - Parameter pause: told after each step how many grants it looked at, at most, and how long it took.
+    package func complete(app clientID: String, _ change: Change, pause: (Int, Duration) throws -> Void = { _, _ in }) throws {
+        var start = ContinuousClock.now
+        while try !step(app: clientID, change).isFinished {
+            try pause(Self.batch, ContinuousClock.now - start)
+            start = .now
+        }
+    }
+
+    private func begin(_ connection: any DatabaseConnection, _ found: Underway, _ change: Change) throws -> Underway {
+        let endsAt = change.now + AppTransfer.overlap
+        try connection.run(
+            "UPDATE app_groups SET team_id = \(found.toTeam.number) WHERE id = \(found.group.number)")
+        try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
+        try connection.run(
+            """
+            UPDATE app_transfers SET state = 'moving', moved_at = \(change.now), ends_at = \(endsAt) WHERE id = \(found.number)
+            """)
+        try connection.audit(
+            change, "transfer.finish", "team:\(found.fromTeam.id)", "app:\(found.group.title) to team:\(found.toTeam.id)")
+        var begun = found
+        (begun.state, begun.endsAt) = (.moving, endsAt)
+        return begun
+    }
+
+    /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. No one is notified: the
+    /// team that knew them gave them away.
+    package func endExpired(now: Int64, limit: Int = 500) throws -> Int {
+        try database.write(.durable) { connection in
+            let old: [Int64] = try connection.values(
+                """
+                SELECT DISTINCT t.old_account FROM account_transfers t
+                WHERE t.ends_at <= \(now) AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)
+                    AND NOT EXISTS (SELECT 1 FROM account_transfers u
+                        WHERE u.old_account = t.old_account AND u.ends_at > \(now))
+                LIMIT \(limit)
+                """)
+            var rows = RemovalRepository.rows
+            for account in old {
+                // What is too much for one transaction goes on in the next.
+                guard try connection.clearAccount(account, rows: &rows) else { return limit }
+                try accounts.end(connection, account: account)
+            }
+            return old.count
+        }
+    }
+
+    // MARK: Subjects
+
+    /// The subject by which the old team may tell the new one of a user: the same whenever it is asked for this target. Nil where
+    /// the team knows no such subject, or no transfer of the app to the target was started.
+    package func transferSubject(sub: String, client: ProviderClient, target: String, _ change: Change) throws -> String? {
+        try database.write(.durable) { connection in
+            let row = try connection.row(
+                """
+                SELECT a.id, x.to_team FROM accounts a
+                JOIN grants g ON g.account_id = a.id AND g.group_id = \(client.groupNumber)
+                JOIN app_transfers x ON x.group_id = g.group_id AND x.from_team = a.team_id AND x.state = 'started'
+                JOIN teams t ON t.id = x.to_team
+                WHERE a.sub = \(sub) AND a.team_id = \(client.teamNumber) AND t.handle = \(target)
+                """)
+            guard let row else { return nil }
+            return try connection.transferSubject(account: row["id"], target: row["to_team"], now: change.now)
+        }
+    }
+
+    /// What the new team gets for a transfer subject; nil where it is not for this client, or the 60 days are over.
+    package func account(transferSubject: String, client: ProviderClient, _ change: Change) throws -> MigratedAccount? {
+        try database.write(.durable) { connection in
+            let old: Int64? = try connection.value(
+                """
+                SELECT s.account_id FROM transfer_subs s
+                WHERE s.transfer_sub = \(transferSubject) AND s.target_team = \(client.teamNumber)
+                """)
+            guard let old else { return nil }
+            // It may be the turn of others in a move that has only begun.
+            let waiting: Int64? = try connection.value(
+                """
+                SELECT g.id FROM grants g JOIN app_groups p ON p.id = g.group_id
+                WHERE g.account_id = \(old) AND g.group_id = \(client.groupNumber)
+                    AND p.team_id = \(client.teamNumber)
+                """)
+            if let waiting { try move(connection, grant: waiting, change) }
+            let new: Int64? = try connection.value(
+                """
+                SELECT t.new_account FROM account_transfers t JOIN app_transfers x ON x.id = t.transfer_id
+                JOIN accounts a ON a.id = t.new_account AND a.team_id = \(client.teamNumber)
+                WHERE t.old_account = \(old) AND x.group_id = \(client.groupNumber) AND t.ends_at > \(change.now)
+                ORDER BY t.transfer_id DESC LIMIT 1
+                """)
+            guard let new else { return nil }
+            let account = try connection.account(new)
+            return MigratedAccount(sub: account.sub, email: try inboxes.email(connection, account))
+        }
+    }
+
+    // MARK: Moving
+
+    /// Moves the grant of a user to a group that is under way, where it has not followed yet: no one is asked twice because a
+    /// move takes its time.
+    static func moveWaiting(
+        _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
+    ) throws {
+        let waiting: [Int64] = try connection.values(
+            """
+            SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id
+            JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
+            JOIN app_groups p ON p.id = g.group_id
+            WHERE a.user_id = \(user) AND g.group_id = \(group) AND a.team_id <> p.team_id
+            """)
+        for grant in waiting { try move(connection, grant: grant, addresses: addresses, change) }
+    }
+
+    private func move(_ connection: any DatabaseConnection, grant: Int64, _ change: Change) throws {
+        try Self.move(connection, grant: grant, addresses: addresses, change)
+    }
+
+    /// The same for one grant; nothing for one that has followed, or whose app is not on its way.
+    package static func move(
+        _ connection: any DatabaseConnection, grant: Int64, addresses: AddressRepository, _ change: Change
+    ) throws {
+        let row = try connection.row(
+            """
+            SELECT g.account_id, g.group_id, a.user_id, u.handle, x.id AS transfer_id, x.ends_at, \(Team.columns)
+            FROM grants g JOIN accounts a ON a.id = g.account_id JOIN teams o ON o.id = a.team_id AND o.removed_at IS NULL
+            JOIN app_transfers x ON x.group_id = g.group_id AND x.state = 'moving'
+            JOIN teams t ON t.id = x.to_team LEFT JOIN users u ON u.id = a.user_id
+            WHERE g.id = \(grant) AND a.team_id <> x.to_team
+            """)
+        guard let row, let endsAt: Int64 = try row["ends_at"] else { return }
+        let (old, group, team): (Int64, Int64, Team) = try (row["account_id"], row["group_id"], Team(row: row))
+        let transfer: Int64 = try row["transfer_id"]
+        let new: Int64
+        if let user: Int64 = try row["user_id"], let handle: String = try row["handle"] {
+            let known = try connection.row(
+                "SELECT id FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)")
+            new = try addresses.account(connection, team: team, user: user, change)
+            if known == nil { try copy(connection, from: old, to: new, team: team.id, user: handle, addresses, change) }
+        } else {
+            new = try externalAccount(connection, of: old, team: team, addresses, change)
+        }
+        // Consent given meanwhile under the new team is the same consent: the older row keeps what is known.
+        try connection.run(
+            "DELETE FROM grants WHERE account_id = \(new) AND group_id = \(group)")
+        try connection.run(
+            "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)")
+        _ = try connection.transferSubject(account: old, target: team.number, now: change.now)
+        try connection.run(
+            """
+            INSERT INTO account_transfers (old_account, transfer_id, new_account, moved_at, ends_at)
+            VALUES (\(old), \(transfer), \(new), \(change.now), \(endsAt))
+            ON CONFLICT (old_account, transfer_id) DO NOTHING
+            """)
+    }
+
+    /// What the user chose for the old team holds for the new one: inbox, name, kind of address, and whether mail is wanted.
+    private static func copy(
+        _ connection: any DatabaseConnection, from old: Int64, to new: Int64, team: String, user: String,
+        _ addresses: AddressRepository, _ change: Change
+    ) throws {
+        try connection.run(
+            """
+            UPDATE accounts SET inbox_id = (SELECT inbox_id FROM accounts WHERE id = \(old)),
+                shares_name = (SELECT shares_name FROM accounts WHERE id = \(old)),
+                email_kind = (SELECT email_kind FROM accounts WHERE id = \(old))
+            WHERE id = \(new)
+            """)
+        guard try connection.account(new).emailKind == .privateRelay else { return }
+        _ = try addresses.current(connection, account: new, team: team, user: user, change)
+        try connection.run(
+            """
+            UPDATE relay_addresses SET forwarding_on = 0 WHERE account_id = \(new) AND is_current = 1 AND EXISTS (
+                SELECT 1 FROM relay_addresses o WHERE o.account_id = \(old) AND o.is_current = 1 AND o.forwarding_on = 0)
+            """)
+    }
+
+    /// The account of the same external subject with the new team.
+    private static func externalAccount(
+        _ connection: any DatabaseConnection, of old: Int64, team: Team, _ addresses: AddressRepository, _ change: Change
+    ) throws -> Int64 {
+        let known: Int64? = try connection.value(
+            """
+            SELECT k.account_id FROM external_identities k JOIN external_identities o
+                ON o.account_id = \(old) AND o.issuer = k.issuer AND o.subject = k.subject
+            WHERE k.team_id = \(team.number)
+            """)
+        if let known { return known }
+        let new = try addresses.unlinkedAccount(connection, team: team, change)
+        try connection.run(
+            """
+            INSERT INTO external_identities
+                (team_id, issuer, subject, account_id, forwarding_on, email_event_at, consent_event_at, created_at)
+            SELECT CAST(\(team.number) AS BIGINT), issuer, subject, CAST(\(new) AS BIGINT), forwarding_on, email_event_at,
+                consent_event_at, CAST(\(change.now) AS BIGINT)
+            FROM external_identities WHERE account_id = \(old)
+            """)
+        return new
+    }
+
+    // MARK: Rows
+
+    /// A transfer that is not finished, without a count of anything.
+    private struct Underway {
+        let number: Int64
+        let group: AppGroup
+        let fromTeam: (number: Int64, id: String)
+        let toTeam: Team
+        var state: AppTransfer.State
+        var endsAt: Int64?
+        let movedThrough: Int64
+    }
+
+    private func underWay(_ connection: any DatabaseConnection, _ clientID: String) throws -> Underway {
+        let (_, group) = try connection.appGroup(clientID: clientID)
+        let row = try connection.row(
+            """
+            SELECT x.id, x.state, x.ends_at, x.moved_through, x.from_team, f.handle AS from_handle, \(Team.columns)
+            FROM app_transfers x JOIN teams f ON f.id = x.from_team JOIN teams t ON t.id = x.to_team
+            WHERE x.group_id = \(group.number) AND x.state <> 'finished'
+            """)
+        guard let row else {
+            throw StoreRefusal(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
+        }
+        return try Underway(
+            number: row["id"], group: group, fromTeam: (row["from_team"], row["from_handle"]), toTeam: Team(row: row),
+            state: row["state"], endsAt: row["ends_at"], movedThrough: row["moved_through"])
+    }
+
+    private func transfer(_ connection: any DatabaseConnection, _ number: Int64) throws -> AppTransfer {
+        guard let row = try connection.row("\(Self.select) WHERE x.id = \(number)") else {
+            throw PermanentStoreError(.unexpectedData, "a transfer that was just written is missing")
+        }
+        return try AppTransfer(row: row)
+    }
+
+    private static let select: SQL = """
+        SELECT x.id, x.group_id, p.primary_client_id, f.handle AS from_team, t.handle AS to_team, x.state, x.started_at, x.moved_at,
+            x.ends_at,
+            (SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id
+                WHERE x.state <> 'finished' AND g.group_id = x.group_id AND a.team_id = x.from_team) AS waiting,
+            (SELECT COUNT(*) FROM account_transfers m WHERE m.transfer_id = x.id) AS moved,
+            (SELECT COUNT(*) FROM transfer_subs s JOIN accounts a ON a.id = s.account_id
+                WHERE a.team_id = x.from_team AND s.target_team = x.to_team) AS subjects
+        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
+            JOIN teams f ON f.id = x.from_team AND f.removed_at IS NULL
+            JOIN teams t ON t.id = x.to_team AND t.removed_at IS NULL
+        """
+}
+
+extension AppTransfer {
+    fileprivate init(row: SQLRow) throws {
+        try self.init(
+            number: row["id"], group: AppGroup(row: row), fromTeam: row["from_team"], toTeam: row["to_team"], state: row["state"],
+            startedAt: row["started_at"], movedAt: row["moved_at"], endsAt: row["ends_at"], waiting: row["waiting"],
+            moved: row["moved"], subjects: row["subjects"])
+    }
+}
+
+extension DatabaseConnection {
+    /// The transfer subject of an account for a team, made now where there is none.
+    fileprivate func transferSubject(account: Int64, target: Int64, now: Int64) throws -> String {
+        let known: String? = try value(
+            "SELECT transfer_sub FROM transfer_subs WHERE account_id = \(account) AND target_team = \(target)")
+        if let known { return known }
+        let subject = Base32.characters(fromRandom: try freshOctets(32))
+        try run(
+            """
+            INSERT INTO transfer_subs (transfer_sub, account_id, target_team, created_at)
+            VALUES (\(subject), \(account), \(target), \(now))
+            """)
+        return subject
+    }
+}

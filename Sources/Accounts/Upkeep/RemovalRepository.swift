@@ -1,0 +1,270 @@
+// Removal in small steps: what was removed is gone for everyone at once, and its rows go one thousand at a time.
+
+import Database
+import MailCrypto
+
+/// Takes away what is left of teams and accounts that were removed. Any process may do so, from wherever another one was
+/// interrupted.
+package struct RemovalRepository: Sendable {
+    /// Rows that one transaction deletes: some ten milliseconds, for which other writers wait.
+    package static let rows = 1_000
+    /// What the end of an account counts for, in rows: names retired, events, and what hangs on it in small numbers.
+    private static let rowsPerAccount = 20
+
+    let accounts: AccountRepository
+
+    /// What waits to be taken away.
+    package struct Backlog: Sendable, Hashable, Encodable {
+        /// Teams, apps, accounts and endpoints that were removed.
+        package let count: Int
+        /// When the first of them was, seconds since 1970.
+        package let oldest: Int64?
+
+        package init(count: Int, oldest: Int64?) { (self.count, self.oldest) = (count, oldest) }
+    }
+
+    /// Something that was removed, and of which rows are left.
+    package enum Item: Sendable, Hashable, CustomStringConvertible {
+        /// A team, or one made for an app or an account that was removed by itself.
+        case team(Int64)
+        case endpoint(Int64)
+
+        package var description: String {
+            switch self {
+            case .team(let number): "team \(number)"
+            case .endpoint(let number): "endpoint \(number)"
+            }
+        }
+
+        fileprivate init(row: SQLRow) throws { self = try row["kind"] == 0 ? .team(row["id"]) : .endpoint(row["id"]) }
+    }
+
+    /// One that cannot be taken away, and why.
+    package struct Failure: Sendable {
+        package let item: Item
+        package let error: any Error
+
+        package init(item: Item, error: any Error) { (self.item, self.error) = (item, error) }
+    }
+
+    private static let waiting: SQL = """
+        SELECT 0 AS kind, id, removed_at FROM teams WHERE removed_at IS NOT NULL
+        UNION ALL SELECT 1, id, removed_at FROM event_endpoints WHERE removed_at IS NOT NULL
+        """
+
+    /// How much waits, and since when.
+    package func backlog() throws -> Backlog {
+        let row = try accounts.database.row("SELECT COUNT(*) AS count, MIN(removed_at) AS oldest FROM (\(Self.waiting)) w")
+        return try Backlog(count: row?["count"] ?? 0, oldest: row?["oldest"])
+    }
+
+    /// All that waits to be taken away.
+    package func items() throws -> Set<Item> { Set(try accounts.database.rows(Self.waiting).map(Item.init(row:))) }
+
+    /// Whether anything is left to be taken away.
+    package func isPending() throws -> Bool { try accounts.database.row("\(Self.waiting) LIMIT 1") != nil }
+
+    /// Takes some rows of what was removed first away, in one transaction; whether there were any.
+    package func step(now: Int64, rows: Int = rows) throws -> Bool {
+        guard let item = try next(besides: []) else { return false }
+        try step(item, now: now, rows: rows)
+        return true
+    }
+
+    private func next(besides passed: Set<Item>) throws -> Item? {
+        // The first one that is not passed over is among so many.
+        try accounts.database.rows(
+            "\(Self.waiting) ORDER BY removed_at, kind, id LIMIT \(Int64(passed.count) + 1)"
+        ).map(Item.init(row:)).first { !passed.contains($0) }
+    }
+
+    private func step(_ item: Item, now: Int64, rows: Int) throws {
+        try accounts.events.write(at: now) { connection, tracker in
+            switch item {
+            case .team(let team):
+                // Another process may have done it meanwhile.
+                guard try connection.row("SELECT id FROM teams WHERE id = \(team) AND removed_at IS NOT NULL") != nil
+                else { return }
+                try takeAway(connection, tracker, team: team, rows: rows)
+            case .endpoint(let endpoint): try takeAway(connection, endpoint: endpoint, rows: rows)
+            }
+        }
+    }
+
+    /// Takes away so many rows of a team that was removed, and the team where that was all.
+    func takeAway(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, rows: Int = rows) throws {
+        var left = rows
+        guard try endConsents(connection, tracker, team: team, &left) else { return }
+        guard try connection.clear(RemovedRows.ofMovingApps(team), &left) else { return }
+        let limit = max(1, rows / Self.rowsPerAccount)
+        let found: [Int64] = try connection.values(
+            "SELECT id FROM accounts WHERE team_id = \(team) ORDER BY id LIMIT \(limit)")
+        for account in found {
+            guard try connection.clear(RemovedRows.ofAccount(account), &left) else { return }
+            try tracker.snapshot(.ending(account))
+            try accounts.end(connection, account: account)
+            left -= Self.rowsPerAccount
+            guard left > 0 else { return }
+        }
+        guard found.count < limit, try connection.clear(RemovedRows.ofTeam(team), &left) else { return }
+        // What waits for endpoints of its apps still goes there.
+        try connection.run(
+            """
+            UPDATE teams SET loses_apps = 0 WHERE loses_apps = 1
+                AND NOT EXISTS (SELECT 1 FROM app_groups p WHERE p.removed_from IS NOT NULL AND p.team_id <> \(team))
+            """)
+        try connection.run("DELETE FROM teams WHERE id = \(team)")
+    }
+
+    /// Ends consents to a group of apps that was removed by itself; whether none is left.
+    private func endConsents(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, _ left: inout Int
+    ) throws -> Bool {
+        let group: Int64? = try connection.value(
+            "SELECT id FROM app_groups WHERE team_id = \(team) AND removed_from <> team_id")
+        guard let group else { return true }
+        let limit = max(1, left / Self.rowsPerAccount)
+        // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
+        let found = try connection.rows(
+            "SELECT id, account_id FROM grants WHERE group_id = \(group) ORDER BY id LIMIT \(raw: "\(limit)")"
+        ).map { try (grant: $0["id"] as Int64, account: $0["account_id"] as Int64) }
+        for (grant, account) in found {
+            guard try connection.clear(RemovedRows.ofGrant(grant), &left) else { return false }
+            try tracker.snapshot(.ending(account))
+            try connection.run("DELETE FROM grants WHERE id = \(grant)")
+            left -= Self.rowsPerAccount
+            guard left > 0 else { return false }
+        }
+        return found.count < limit
+    }
+
+    /// Takes away so many events of an endpoint that was removed, and the endpoint where that was all.
+    func takeAway(_ connection: any DatabaseConnection, endpoint: Int64, rows: Int = rows) throws {
+        var left = rows
+        guard try connection.clear(RemovedRows.ofEndpoint(endpoint), &left) else { return }
+        try connection.run("DELETE FROM event_endpoints WHERE id = \(endpoint) AND removed_at IS NOT NULL")
+    }
+
+    /// Takes everything away, and leaves others their turn in between. Whoever is at it already is left to it.
+    ///
+    /// What fails is passed over, so that it stops nothing else. Trouble of the store, which passes, ends the run: it meets all
+    /// alike, and what met it this time is the last to be tried in the next.
+    /// - Parameters:
+    ///   - steps: at most.
+    ///   - passing: what failed before, and is not to be tried.
+    ///   - pause: called after each step, with the time that it took.
+    /// - Returns: what failed now.
+    package func run(
+        now: Int64, steps: Int = .max, passing: Set<Item> = [], pause: (Duration) -> Void = { _ in }
+    ) throws -> [Failure] {
+        guard try next(besides: passing) != nil, let lock = try accounts.database.lock("removal") else { return [] }
+        defer { lock.release() }
+        var failures: [Failure] = []
+        for _ in 0..<steps {
+            guard let item = try next(besides: passing.union(failures.map(\.item))) else { break }
+            let start = ContinuousClock.now
+            do { try step(item, now: now, rows: Self.rows) } catch {
+                failures.append(Failure(item: item, error: error))
+                if error is TemporaryStoreError { break }
+            }
+            pause(ContinuousClock.now - start)
+        }
+        return failures
+    }
+}
+
+/// Rows that hang on an account or a team in great numbers, and go before it does.
+private enum RemovedRows {
+    struct Table {
+        let name: String
+        /// Columns that tell rows apart.
+        let key: String
+        /// Which are meant.
+        let condition: SQL
+        /// What becomes of them: they are deleted, or lose what they refer to.
+        var change: String?
+    }
+
+    /// What hangs on consents: `condition` says which.
+    private static func ofGrants(_ condition: SQL) -> [Table] {
+        [
+            Table(name: "checks", key: "decision_id, challenge", condition: condition),
+            Table(name: "decisions", key: "id", condition: condition, change: "grant_id = NULL"),
+            Table(name: "refresh_tokens", key: "id", condition: condition),
+            Table(name: "authorization_codes", key: "code_hash", condition: condition),
+        ]
+    }
+
+    static func ofGrant(_ grant: Int64) -> [Table] { ofGrants("grant_id = \(grant)") }
+
+    static func ofAccount(_ account: Int64) -> [Table] {
+        [
+            Table(name: "stored_tokens", key: "token", condition: "account_id = \(account)"),
+            Table(name: "once_marks", key: "account_id, purpose, mark", condition: "account_id = \(account)"),
+            Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = \(account)"),
+        ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = \(account))")
+    }
+
+    static func ofEndpoint(_ endpoint: Int64) -> [Table] {
+        [Table(name: "outbox", key: "id", condition: "endpoint_id = \(endpoint)")]
+    }
+
+    static func ofTeam(_ team: Int64) -> [Table] {
+        let ofItsApps: SQL =
+            "app_id IN (SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = \(team))"
+        return [
+            Table(name: "decisions", key: "id", condition: "team_id = \(team)"),
+            Table(name: "rejections", key: "id", condition: "team_id = \(team)"),
+            Table(name: "idempotency_keys", key: "team_id, endpoint, key_mark", condition: "team_id = \(team)"),
+            Table(name: "transfer_subs", key: "transfer_sub", condition: "target_team = \(team)"),
+            Table(name: "upgraded_accounts", key: "team_id, app_account", condition: "team_id = \(team)"),
+            Table(name: "access_tokens", key: "token_hash", condition: ofItsApps),
+            Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
+            Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),
+            Table(name: "app_signups", key: "app_id, slice", condition: ofItsApps),
+            Table(
+                name: "account_transfers", key: "old_account, transfer_id",
+                condition: """
+                    transfer_id IN (SELECT id FROM app_transfers WHERE from_team = \(team) OR to_team = \(team)
+                        OR group_id IN (SELECT id FROM app_groups WHERE team_id = \(team)))
+                    """),
+        ]
+    }
+
+    /// Consents to its apps of accounts of a team from which they were moving. No one is notified: that team gave the apps away.
+    static func ofMovingApps(_ team: Int64) -> [Table] {
+        [
+            Table(
+                name: "grants", key: "id",
+                condition: """
+                    group_id IN (SELECT p.id FROM app_groups p WHERE p.team_id = \(team)
+                        AND EXISTS (SELECT 1 FROM app_transfers x WHERE x.group_id = p.id AND x.to_team = \(team)))
+                    AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = grants.account_id AND a.team_id = \(team))
+                    """)
+        ]
+    }
+}
+
+extension DatabaseConnection {
+    /// Deletes rows as long as the budget lasts, and takes them from it; whether none is left.
+    fileprivate func clear(_ tables: [RemovedRows.Table], _ budget: inout Int) throws -> Bool {
+        for table in tables {
+            guard budget > 0 else { return false }
+            let verb = table.change.map { "UPDATE \(table.name) SET \($0)" } ?? "DELETE FROM \(table.name)"
+            let count = try run(
+                """
+                \(raw: verb) WHERE (\(raw: table.key)) IN (SELECT \(raw: table.key) FROM \(raw: table.name)
+                    WHERE \(table.condition) LIMIT \(budget))
+                """)
+            guard count < budget else {
+                budget = 0
+                return false
+            }
+            budget -= count
+        }
+        return true
+    }
+
+    /// The same for what hangs on an account.
+    func clearAccount(_ account: Int64, rows: inout Int) throws -> Bool { try clear(RemovedRows.ofAccount(account), &rows) }
+}

@@ -1,0 +1,81 @@
+// How long data is kept: settings of this installation, the standard where there is none.
+
+import Database
+
+package struct RetentionRepository: Sendable {
+    let database: any Database
+
+    /// Every kind of data.
+    package func all() throws -> [Retention] {
+        try database.read { connection in
+            try DataClass.all.map { Retention(dataClass: $0, days: try days($0, connection)) }
+        }
+    }
+
+    /// Days for which one kind is kept.
+    package func days(_ dataClass: DataClass) throws -> Int { try database.read { try days(dataClass, $0) } }
+
+    private func days(_ dataClass: DataClass, _ connection: any DatabaseConnection) throws -> Int {
+        let value: String? = try connection.value("SELECT value FROM settings WHERE name = \(Self.setting(dataClass))")
+        return value.flatMap { Int($0) } ?? dataClass.standardDays
+    }
+
+    /// Sets how long a kind is kept; what is older goes with the next housekeeping.
+    package func set(_ name: String, days: Int, _ change: Change) throws -> Retention {
+        guard let dataClass = DataClass.all.first(where: { $0.name == name }) else {
+            throw StoreRefusal(
+                .notFound,
+                "\(name.prefix(64)) is not a kind of data: the kinds are \(DataClass.all.map(\.name).joined(separator: ", "))")
+        }
+        guard dataClass.range.contains(days) else {
+            throw StoreRefusal(
+                .invalid, "\(name) must be kept for \(dataClass.range.lowerBound) to \(dataClass.range.upperBound) days")
+        }
+        return try database.write(.durable) { connection in
+            let old = try self.days(dataClass, connection)
+            try connection.run(
+                """
+                INSERT INTO settings (name, value) VALUES (\(Self.setting(dataClass)), \("\(days)")) ON CONFLICT (name)
+                DO UPDATE SET value = excluded.value
+                """)
+            try connection.audit(change, "retention.set", "data:\(name)", "\(old) to \(days) days")
+            return Retention(dataClass: dataClass, days: days)
+        }
+    }
+
+    private static func setting(_ dataClass: DataClass) -> String { "retention.\(dataClass.name)" }
+}
+
+extension AuditRepository {
+    /// Deletes lines from before a time, at most `limit`; how many.
+    package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < \(time) LIMIT \(limit))")
+        }
+    }
+
+    /// The newest entries first, at most `limit`.
+    /// - Parameters:
+    ///   - since: seconds since 1970.
+    ///   - actor: exactly, or the beginning where it ends in `*`; nil for all. Likewise `action`.
+    package func entries(since: Int64, actor: String?, action: String?, limit: Int) throws -> [AuditEntry] {
+        var conditions: [SQL] = ["at >= \(since)"]
+        for (column, text) in [("actor", actor), ("action", action)] {
+            guard let text else { continue }
+            let start = String(text.dropLast())
+            conditions.append(
+                text.hasSuffix("*")
+                    ? "SUBSTR(\(raw: column), 1, LENGTH(\(start))) = \(start)" : "\(raw: column) = \(text)")
+        }
+        return try database.rows(
+            """
+            SELECT id, at, actor, action, subject, detail FROM audit WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)
+            """
+        ).map {
+            try AuditEntry(
+                number: $0["id"], at: $0["at"], actor: $0["actor"], action: $0["action"], subject: $0["subject"],
+                detail: $0["detail"])
+        }
+    }
+}

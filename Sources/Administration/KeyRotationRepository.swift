@@ -1,0 +1,201 @@
+// Seals and indexes again what older keys made, a few rows at a time.
+
+import Database
+import Accounts
+
+extension Store {
+    /// What is sealed with which key.
+    package var keyRotation: KeyRotationRepository {
+        KeyRotationRepository(database: database, keys: keys, sealer: sealer, index: index)
+    }
+}
+
+/// Finds what is sealed or indexed with which key, and brings it to the keys in use. Nothing is remembered between two steps: the
+/// rows themselves say what is left, so it can be broken off and taken up anywhere.
+package struct KeyRotationRepository: Sendable {
+    /// Rows looked at in one transaction: a few milliseconds, for which other writers wait at most.
+    package static let batch = 200
+
+    let database: any Database
+    let keys: KeyHolder
+    let sealer: Sealer
+    package let index: BlindIndex
+
+    /// How many values a key made.
+    package struct Usage: Sendable, Hashable {
+        package let purpose: KeyPurpose
+        package let key: String
+        package let count: Int
+    }
+
+    /// Where a pass is.
+    package struct Position: Sendable, Hashable {
+        fileprivate let table: Int
+        fileprivate let after: SQLValue
+
+        package static let start = Position(table: 0, after: Table.all[0].start)
+    }
+
+    package struct Step: Sendable {
+        /// Nil at the end of the pass.
+        package let next: Position?
+        /// Rows looked at, and how many of them were changed.
+        package let seen: Int
+        package let changed: Int
+    }
+
+    /// Rows that a pass looks at.
+    package func rows() throws -> Int {
+        try database.read { connection in
+            try Table.all.reduce(0) { sum, table in
+                let count: Int? = try connection.value(
+                    "SELECT COUNT(*) AS count FROM \(raw: table.name) WHERE \(raw: table.key) IS NOT NULL")
+                return sum + (count ?? 0)
+            }
+        }
+    }
+
+    /// How many values each key of the purposes seal and index made. Walks through the tables.
+    package func usage() throws -> [Usage] {
+        try database.read { connection in
+            var counts: [KeyPurpose: [String: Int]] = [:]
+            func count(_ purpose: KeyPurpose, _ column: String, _ table: String) throws {
+                let rows = try connection.rows(
+                    """
+                    SELECT \(raw: column) AS key, COUNT(*) AS count FROM \(raw: table) WHERE \(raw: column) IS NOT NULL
+                    GROUP BY \(raw: column)
+                    """)
+                for row in rows { counts[purpose, default: [:]][try row["key"], default: 0] += try row["count"] }
+            }
+            for table in Table.all { try count(.seal, table.key, table.name) }
+            try count(.index, "index_key", "inboxes")
+            return counts.flatMap { purpose, keys in keys.map { Usage(purpose: purpose, key: $0.key, count: $0.value) } }
+                .sorted { ($0.purpose.rawValue, $0.key) < ($1.purpose.rawValue, $1.key) }
+        }
+    }
+
+    /// Brings the next rows to the keys in use.
+    package func step(_ position: Position, limit: Int = batch) throws -> Step {
+        guard Table.all.indices.contains(position.table) else { return Step(next: nil, seen: 0, changed: 0) }
+        let table = Table.all[position.table]
+        let ring = keys.current
+        // Looked at without a writer's lock first: a pass that finds nothing to do is in no one's way.
+        let found = try database.read { try table.rows($0, after: position.after, limit: limit) }
+        guard let last = found.last else {
+            let next = position.table + 1
+            return Step(
+                next: Table.all.indices.contains(next) ? Position(table: next, after: Table.all[next].start) : nil, seen: 0,
+                changed: 0)
+        }
+        var changed = 0
+        if found.contains(where: { $0.isBehind(ring) }) {
+            changed = try database.write(.relaxed) { connection in
+                var count = 0
+                for row in try table.rows(connection, after: position.after, limit: limit) where row.isBehind(ring) {
+                    if row.key != ring.seal.active.idText { try reseal(connection, table, row) }
+                    if let key = row.indexKey, key != ring.index.active.idText { try reindex(connection, row) }
+                    count += 1
+                }
+                return count
+            }
+        }
+        return Step(next: Position(table: position.table, after: last.identity), seen: found.count, changed: changed)
+    }
+
+    private func reseal(_ connection: any DatabaseConnection, _ table: Table, _ row: Row) throws {
+        let octets = try sealer.open(SealedValue(key: row.key, octets: row.sealed), row.context)
+        let sealed = try sealer.seal(octets, row.context, connection)
+        try connection.run(
+            """
+            UPDATE \(raw: table.name) SET \(raw: table.key) = \(sealed.key), \(raw: table.sealed) = \(sealed.octets)
+            WHERE \(raw: table.identity) = \(row.identity)
+            """)
+    }
+
+    private func reindex(_ connection: any DatabaseConnection, _ row: Row) throws {
+        let entry = index.entry(try sealer.openAddress(SealedValue(key: row.key, octets: row.sealed), row.context))
+        try connection.require(.index, entry.key)
+        try connection.run(
+            """
+            UPDATE inboxes SET index_key = \(entry.key), address_index = \(entry.exact), canonical_index = \(entry.canonical)
+            WHERE id = \(row.identity)
+            """)
+    }
+
+    /// From now on new values are made with the keys in use here, on whatever host, or not at all.
+    package func demandActiveKeys(_ change: Change) throws {
+        let ring = keys.current
+        try database.write(.durable) { connection in
+            try connection.demand(.seal, ring.seal.active.idText)
+            try connection.demand(.index, ring.index.active.idText)
+            try connection.audit(
+                change, "key-file.rotate", "key-file", "seal \(ring.seal.active.idText) index \(ring.index.active.idText)")
+        }
+    }
+
+    /// Notes that a key was taken out of the key file.
+    package func noteRetired(_ purpose: KeyPurpose, _ id: String, _ change: Change) throws {
+        try database.write(.durable) { try $0.audit(change, "key-file.retire", "key-file", "\(purpose.rawValue) \(id)") }
+    }
+}
+
+/// A row with a sealed value.
+private struct Row {
+    let identity: SQLValue
+    let key: String
+    let sealed: [UInt8]
+    let context: SealContext
+    /// Of the blind index; nil where there is none.
+    let indexKey: String?
+
+    func isBehind(_ ring: KeyRing) -> Bool {
+        key != ring.seal.active.idText || (indexKey.map { $0 != ring.index.active.idText } ?? false)
+    }
+}
+
+/// A table with sealed values.
+private struct Table: Sendable {
+    package let name: String
+    /// The column that rows are distinguished and ordered by, and what is before the first.
+    let identity: String
+    let start: SQLValue
+    let key: String
+    let sealed: String
+    /// Columns that the context is made of, and how.
+    let place: String
+    let context: @Sendable (SQLRow) throws -> SealContext
+    var hasIndex = false
+
+    func rows(_ connection: any DatabaseConnection, after: SQLValue, limit: Int) throws -> [Row] {
+        try connection.rows(
+            """
+            SELECT \(raw: identity) AS identity, \(raw: key) AS key, \(raw: sealed) AS sealed, \(raw: place),
+                \(raw: hasIndex ? "index_key" : "NULL AS index_key")
+            FROM \(raw: name) WHERE \(raw: identity) > \(after) AND \(raw: key) IS NOT NULL
+            ORDER BY \(raw: identity) LIMIT \(limit)
+            """
+        ).map { row in
+            let identity: SQLValue = if case .text = start { .text(try row["identity"]) } else { .integer(try row["identity"]) }
+            return try Row(
+                identity: identity, key: row["key"], sealed: row["sealed"], context: context(row), indexKey: row["index_key"])
+        }
+    }
+
+    static let all = [
+        Table(
+            name: "users", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "id",
+            context: { .userName(user: try $0["id"]) }),
+        Table(
+            name: "inboxes", identity: "id", start: .integer(0), key: "address_key", sealed: "address_sealed", place: "user_id",
+            context: { .inbox(user: try $0["user_id"]) }, hasIndex: true),
+        Table(
+            name: "stored_tokens", identity: "token", start: .text(""), key: "address_key", sealed: "address_sealed",
+            place: "token", context: { .storedToken(try $0["token"]) }),
+        Table(
+            name: "dkim_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
+            place: "domain, selector", context: { .dkimKey(domain: try $0["domain"], selector: try $0["selector"]) }),
+        Table(
+            name: "identity_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
+            place: "kid", context: { .identityKey(try $0["kid"]) }),
+    ]
+}

@@ -1,0 +1,65 @@
+// Many rows with one statement: on a server each statement is a round trip.
+
+enum BulkStatements {
+    /// Rows of one statement, the largest first. Few sizes, since every connection keeps each text that it prepared.
+    private static let sizes = [128, 32, 8, 1]
+
+    /// Divides so many rows into statements.
+    static func ranges(_ count: Int) -> [Range<Int>] {
+        var ranges: [Range<Int>] = []
+        var start = 0
+        for size in sizes {
+            while count - start >= size {
+                ranges.append(start..<(start + size))
+                start += size
+            }
+        }
+        return ranges
+    }
+}
+
+extension SQLQuerying {
+    /// Runs a query for many keys.
+    /// - Parameter sql: the query, given the list in parentheses that is behind `IN`.
+    package func rows<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws -> [SQLRow] {
+        try BulkStatements.ranges(keys.count).flatMap { try rows(sql("\(list: Array(keys[$0]))")) }
+    }
+}
+
+extension DatabaseConnection {
+    /// Adds rows.
+    /// - Parameters:
+    ///   - table: with its columns, as behind `INSERT INTO`.
+    ///   - ending: `ON CONFLICT`, `RETURNING`.
+    /// - Returns: what `ending` returns, in any order.
+    @discardableResult
+    package func insert(_ rows: [[any SQLBindable]], into table: String, _ ending: SQL = "") throws -> [SQLRow] {
+        let rows = rows.map { $0.map(\.sqlValue) }
+        var returned: [SQLRow] = []
+        for range in BulkStatements.ranges(rows.count) {
+            let sql: SQL = "INSERT INTO \(raw: table) VALUES \(rows: rows[range]) \(ending)"
+            if ending.text.contains("RETURNING") { returned += try self.rows(sql) } else { try run(sql) }
+        }
+        return returned
+    }
+
+    /// Changes rows by a table of values, whose columns are `v.column1`, `v.column2`…
+    /// - Parameter assignments: what is behind `SET`; `key` is the column that `v.column1` tells rows by.
+    package func update(_ rows: [[any SQLBindable]], of table: String, key: String, _ assignments: SQL) throws {
+        let rows = rows.map { $0.map(\.sqlValue) }
+        for range in BulkStatements.ranges(rows.count) {
+            try run(
+                """
+                UPDATE \(raw: table) SET \(assignments) FROM (VALUES \(rows: rows[range])) AS v
+                WHERE \(raw: table).\(raw: key) = v.column1
+                """)
+        }
+    }
+
+    /// Runs a change for many keys; how many rows it touched.
+    /// - Parameter sql: the change, given the list in parentheses that is behind `IN`.
+    @discardableResult
+    package func run<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws -> Int {
+        try BulkStatements.ranges(keys.count).reduce(0) { try $0 + run(sql("\(list: Array(keys[$1]))")) }
+    }
+}

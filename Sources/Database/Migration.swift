@@ -1,0 +1,22 @@
+// One step of the schema, forward only, and the list of them all.
+
+import MailCrypto
+import Support
+
+/// A numbered change of the schema. Once released its text never changes: its checksum is recorded in every database.
+package struct Migration: Sendable {
+    /// From 1 on, rising. A number that was never released is left out.
+    package let version: Int64
+    package let name: String
+    /// Statements with `{…}` where engines differ (`Dialect`).
+    package let sql: String
+
+    package init(version: Int64, name: String, sql: String) {
+        self.version = version
+        self.name = name
+        self.sql = sql
+    }
+
+    /// SHA-256 of the text before translation, in lower-case hexadecimal: the same on every engine.
+    package var checksum: String { Hex.encode(SHA256.hash(Array(sql.utf8))) }
+}

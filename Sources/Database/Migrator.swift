@@ -1,0 +1,111 @@
+// Brings a database to the schema of this program, and refuses one that is ahead of it.
+
+/// What a migration run found and did.
+package struct MigrationReport: Sendable, Hashable {
+    /// The version before; 0 for an empty database.
+    package let from: Int64
+    /// The version after.
+    package let to: Int64
+    /// Names of the migrations applied now, as `0001-first`.
+    package let applied: [String]
+}
+
+/// Applies migrations in order, each in a transaction of its own, recorded with its checksum.
+package struct Migrator: Sendable {
+    private let migrations: [Migration]
+
+    package init(migrations: [Migration]) { self.migrations = migrations }
+
+    /// The version this program needs.
+    package var currentVersion: Int64 { migrations.last?.version ?? 0 }
+
+    /// Applies what is missing. Several processes may try at once: each step takes the writer's lock and looks again.
+    /// Throws `PermanentStoreError` where the database is newer than the program or its history is another one.
+    /// A database that lacks nothing is only read.
+    package func migrate(_ database: any Database, now: Int64) throws -> MigrationReport {
+        if try pending(database).isEmpty {
+            return MigrationReport(from: currentVersion, to: currentVersion, applied: [])
+        }
+        try database.write(.durable) { connection in
+            try connection.runScript(
+                database.dialect.translate(
+                    """
+                    CREATE TABLE IF NOT EXISTS schema_migrations (
+                        version {int} NOT NULL PRIMARY KEY,
+                        name TEXT NOT NULL,
+                        checksum TEXT NOT NULL,
+                        applied_at {int} NOT NULL
+                    )
+                    """))
+        }
+        let from = try database.read { try check($0) }
+        var applied: [String] = []
+        for migration in migrations where migration.version > from {
+            let isNew = try database.write(.durable) { connection in
+                try connection.runScript(database.dialect.translate(Self.prologue))
+                guard try check(connection) < migration.version else { return false }
+                try connection.runScript(database.dialect.translate(migration.sql))
+                try connection.run(
+                    """
+                    INSERT INTO schema_migrations (version, name, checksum, applied_at)
+                    VALUES \(list: [migration.version, migration.name, migration.checksum, now])
+                    """)
+                return true
+            }
+            if isNew { applied.append(Self.title(migration)) }
+        }
+        return MigrationReport(from: from, to: currentVersion, applied: applied)
+    }
+
+    /// Names of the migrations that the database still lacks, without changing anything.
+    package func pending(_ database: any Database) throws -> [String] {
+        try database.read { connection in
+            let version: Int64
+            do {
+                version = try check(connection)
+            } catch let error as PermanentStoreError where error.code == .statement {
+                version = 0  // no table of migrations yet
+            }
+            return migrations.filter { $0.version > version }.map(Self.title)
+        }
+    }
+
+    /// Whether any migration has been applied, without changing anything.
+    package func isBegun(_ database: any Database) throws -> Bool { try pending(database).count < migrations.count }
+
+    /// The version of the database, after comparing its history with this program's.
+    private func check(_ connection: any DatabaseConnection) throws -> Int64 {
+        let rows = try connection.rows("SELECT version, checksum FROM schema_migrations ORDER BY version")
+        var version: Int64 = 0
+        for row in rows {
+            version = try row["version"]
+            guard let known = migrations.first(where: { $0.version == version }) else {
+                let newest: Int64 = try rows.last?["version"] ?? version
+                throw PermanentStoreError(
+                    .newerSchema,
+                    "the database has schema version \(newest), this program knows up to \(currentVersion): "
+                        + "run the newer postern that migrated it")
+            }
+            guard try row["checksum"] == known.checksum else {
+                throw PermanentStoreError(
+                    .changedMigration,
+                    "migration \(Self.title(known)) in the database is not the one this program has: use the build that made it")
+            }
+        }
+        return version
+    }
+
+    /// SQLite has one writer, which waits for no one. On PostgreSQL a step sees what the locks that it takes have waited for (a
+    /// serializable one would see what was before the first of them), begins when no other process is migrating, and may take as
+    /// long as it takes. The lock is one that all who write do not hold already.
+    private static let prologue = """
+        {postgresql}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+        {postgresql}SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
+        {postgresql}LOCK TABLE schema_migrations IN SHARE ROW EXCLUSIVE MODE;
+        """
+
+    private static func title(_ migration: Migration) -> String {
+        let digits = String(migration.version)
+        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits + "-" + migration.name
+    }
+}

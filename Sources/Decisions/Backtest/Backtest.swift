@@ -1,0 +1,141 @@
+// A candidate put to the questions of the past: what it would have decided, beside what was decided.
+
+import RiskPolicy
+
+/// Counts over logged decisions. Decisions are added one by one, in any order.
+package struct Backtest: Sendable {
+    /// Decisions of one stretch of time.
+    package struct Slice: Sendable, Equatable {
+        package var questions = 0
+        package var askedBefore = 0
+        package var askedAfter = 0
+    }
+
+    /// What came of the people whose decision flips.
+    package struct Flips: Sendable, Equatable {
+        /// Allowed then, asked by the candidate.
+        package var newlyAsked = OutcomeCounts()
+        /// Asked then, allowed by the candidate.
+        package var noLongerAsked = OutcomeCounts()
+    }
+
+    /// A decision in which the candidate's own guarantee would have to override its rules.
+    package struct BrokenGuarantee: Sendable, Equatable {
+        /// `rd_…`.
+        package let decision: String
+        /// The guarantee's condition.
+        package let condition: String
+    }
+
+    /// An upgrade that failed for another reason than the policy's: asked whatever a policy says.
+    package static let failedUpgrade = "(failed upgrade)"
+    /// Broken guarantees that are named; more are counted.
+    private static let namedFaults = 5
+
+    package let candidate: Policy
+    /// Seconds of a slice.
+    package let sliceSeconds: Int64
+    private let now: Int64
+    private let readers: [Bool]
+
+    package private(set) var comparison = PolicyComparison()
+    package private(set) var flips = Flips()
+    /// By rule: of the flips that it makes or made.
+    package private(set) var ruleFlips: [String: Flips] = [:]
+    /// By the start of the slice, seconds since 1970.
+    package private(set) var slices: [Int64: Slice] = [:]
+    /// Everything that was decided, asked or not.
+    package private(set) var outcomes = OutcomeCounts()
+    /// Of those allowed then; their labels alone count.
+    package private(set) var allowed = OutcomeCounts()
+    /// Decisions that lack a signal which a condition of the candidate reads, because their policy did not declare it or the log
+    /// keeps only its hash; and how many lack each.
+    package private(set) var lackingRows = 0
+    package private(set) var lacking: [String: Int] = [:]
+    /// Decisions of the log that cannot be read.
+    package private(set) var unreadable = 0
+    package private(set) var brokenGuarantees: [BrokenGuarantee] = []
+    package private(set) var brokenGuaranteeCount = 0
+    /// First and last, seconds since 1970.
+    package private(set) var first: Int64?
+    package private(set) var last: Int64?
+
+    /// - Parameters:
+    ///   - sliceSeconds: by how much time curves are drawn.
+    ///   - now: what is not reported an hour after its question counts as abandoned.
+    package init(_ candidate: Policy, sliceSeconds: Int64 = 86_400, now: Int64) {
+        self.candidate = candidate
+        self.sliceSeconds = max(1, sliceSeconds)
+        self.now = now
+        var read: Set<Int> = []
+        for rule in candidate.rules where rule.mode != .disabled { read.formUnion(rule.condition.resolved.variables) }
+        for challenge in candidate.challenges { read.formUnion(challenge.unavailableWhen?.resolved.variables ?? []) }
+        readers = candidate.signals.indices.map(read.contains)
+    }
+
+    /// - Parameter declared: signals of the policy that decided then; nil where it is not kept any more.
+    package mutating func add(_ decision: LoggedDecision, declared: Set<String>?) {
+        let record = decision.record
+        guard let logged = LoggedSignals(record, for: candidate) else {
+            unreadable += 1
+            return
+        }
+        note(logged, declared)
+        let result = candidate.decide(logged.input)
+        if candidate.guarantees.indices.contains(Int(result.overridingGuarantee)) {
+            brokenGuaranteeCount += 1
+            if brokenGuarantees.count < Self.namedFaults {
+                let condition = candidate.guarantees[Int(result.overridingGuarantee)].condition.text
+                brokenGuarantees.append(BrokenGuarantee(decision: record.id, condition: condition))
+            }
+        }
+        let before = ComparedDecision(record, event: result.event)
+        var after = ComparedDecision(result, by: candidate)
+        if record.upgradeResult == UpgradeResult.failure {
+            after = ComparedDecision(
+                event: after.event, asks: true, rules: after.rules + [Self.failedUpgrade],
+                challenges: after.asks ? after.challenges : before.challenges)
+        }
+        comparison.add(before, after)
+        outcomes.add(decision, now: now)
+        if !before.asks { allowed.add(decision, now: now) }
+        if after.asks, !before.asks {
+            flips.newlyAsked.add(decision, now: now)
+            for rule in after.rules { ruleFlips[rule, default: Flips()].newlyAsked.add(decision, now: now) }
+        } else if before.asks, !after.asks {
+            flips.noLongerAsked.add(decision, now: now)
+            for rule in before.rules { ruleFlips[rule, default: Flips()].noLongerAsked.add(decision, now: now) }
+        }
+        let start = record.evaluatedAt / sliceSeconds * sliceSeconds
+        slices[start, default: Slice()].questions += 1
+        if before.asks { slices[start, default: Slice()].askedBefore += 1 }
+        if after.asks { slices[start, default: Slice()].askedAfter += 1 }
+        first = min(first ?? record.evaluatedAt, record.evaluatedAt)
+        last = max(last ?? record.evaluatedAt, record.evaluatedAt)
+    }
+
+    private mutating func note(_ logged: LoggedSignals, _ declared: Set<String>?) {
+        var lacks = false
+        for (slot, signal) in candidate.signals.enumerated() where readers[slot] && signal.name != "event" {
+            let isHashed = logged.hashed.contains(signal.name)
+            // A signal that was declared and is absent was missing then: that is not a lack.
+            let isUnknown = !logged.present.contains(signal.name) && declared.map { !$0.contains(signal.name) } ?? false
+            guard isHashed || isUnknown else { continue }
+            lacking[signal.name, default: 0] += 1
+            lacks = true
+        }
+        if lacks { lackingRows += 1 }
+    }
+}
+
+extension ComparedDecision {
+    /// What was decided then.
+    init(_ record: DecisionRecord, event: PolicyEvent) {
+        let asks = record.decision == PolicyDecision.requireVerification.rawValue
+        var rules = record.asked
+        if record.overriddenBy != nil { rules = [Self.guarantee] }
+        if record.reasons.contains(BuiltInReason.historyUnavailable) { rules.append(Self.history) }
+        if record.upgradeResult == UpgradeResult.failure { rules.append(Backtest.failedUpgrade) }
+        self.init(event: event, asks: asks, rules: asks ? rules : [], challenges: record.challenges)
+    }
+}

@@ -1,0 +1,82 @@
+// Walks through the log for a backtest: whose decisions count, and what each policy of the past declared.
+
+import Database
+import Accounts
+import RiskPolicy
+
+/// A candidate before the log.
+package struct BacktestRun {
+    /// Decisions that were read, whether they counted or not.
+    package private(set) var read = 0
+    /// Decisions of teams and apps that the candidate would not decide for.
+    package private(set) var leftOut = 0
+    package private(set) var backtest: Backtest
+
+    private let store: Store
+    private let filter: DecisionFilter
+    /// The name that the candidate would serve under; nil: everyone counts.
+    private let name: String?
+    private let teams: [Int64: String]
+    private let apps: [String: String]
+    private let standard: String?
+    private var declared: [String: Set<String>?] = [:]
+
+    /// Decisions read from the store at one time.
+    private static let batch = 2_000
+
+    /// The decisions that count are those of teams and apps that the candidate would serve: those bound to its name, and where it
+    /// is or would become the default, the rest. With a team in the filter all of that team's count.
+    package init(_ candidate: Policy, store: Store, filter: DecisionFilter, sliceSeconds: Int64, now: Int64) throws {
+        self.store = store
+        self.filter = filter
+        backtest = Backtest(candidate, sliceSeconds: sliceSeconds, now: now)
+        let arrangement = try store.policies.arrangement()
+        let isKnown = arrangement.policies.contains { $0.name == candidate.name && !$0.isDefault }
+        let isBound = arrangement.bindings.contains { $0.name == candidate.name }
+        name = filter.team != nil ? nil : isKnown && isBound ? candidate.name : arrangement.standard?.name
+        standard = arrangement.standard?.name
+        var teams: [Int64: String] = [:]
+        var apps: [String: String] = [:]
+        for binding in arrangement.bindings {
+            switch binding.target {
+            case .team: teams[binding.teamNumber] = binding.name
+            case .app(let clientID): apps[clientID] = binding.name
+            }
+        }
+        (self.teams, self.apps) = (teams, apps)
+    }
+
+    /// Reads everything, the oldest first; `progress` gets how many rows were read.
+    package mutating func run(progress: (Int) -> Void = { _ in }) throws {
+        var place: Int64 = 0
+        while true {
+            let (decisions, next) = try store.decisions.oldest(filter, after: place, limit: Self.batch)
+            for decision in decisions { try add(decision) }
+            progress(read)
+            guard let next else { return }
+            place = next
+        }
+    }
+
+    private mutating func add(_ decision: LoggedDecision) throws {
+        read += 1
+        let record = decision.record
+        if let name, apps[record.clientID] ?? teams[record.teamNumber] ?? standard != name {
+            leftOut += 1
+            return
+        }
+        if declared[record.policyHash] == nil { declared[record.policyHash] = .some(try signals(of: record.policyHash)) }
+        backtest.add(decision, declared: declared[record.policyHash] ?? nil)
+    }
+
+    /// What a policy of the past declared; nil where it is not kept or does not load any more.
+    private func signals(of hash: String) throws -> Set<String>? {
+        do {
+            return Set(try LoadedPolicy(try store.policies.policy(hash: hash)).policy.signals.map(\.name))
+        } catch is StoreRefusal {
+            return nil
+        } catch is PolicyLoadError {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// A backtest in words and figures: what the text, the page and the warnings share.
+
+import Foundation
+import RiskPolicy
+
+/// Figures as people read them.
+package enum Figures {
+    /// `12,345`.
+    package static func count(_ number: Int) -> String {
+        var digits = Array(String(number.magnitude))
+        var place = digits.count - 3
+        while place > 0 {
+            digits.insert(",", at: place)
+            place -= 3
+        }
+        return (number < 0 ? "-" : "") + String(digits)
+    }
+
+    /// `12.3 %`; `–` where there is nothing to have a share of.
+    package static func percent(_ part: Int, of whole: Int) -> String {
+        whole == 0 ? "–" : percent(Double(part) / Double(whole))
+    }
+
+    package static func percent(_ share: Double?) -> String {
+        guard let share else { return "–" }
+        return String(format: "%.1f %%", share * 100)
+    }
+
+    /// A change in percentage points: `+1.2`.
+    package static func points(_ before: Double, _ after: Double) -> String {
+        String(format: "%+.1f points", (after - before) * 100)
+    }
+}
+
+extension Backtest {
+    package var stepUpBefore: Double? { rate(comparison.total.askedBefore) }
+    package var stepUpAfter: Double? { rate(comparison.total.askedAfter) }
+
+    private func rate(_ count: Int) -> Double? {
+        let questions = comparison.total.questions
+        return questions == 0 ? nil : Double(count) / Double(questions)
+    }
+
+    /// Rules that flip anything, the heaviest first.
+    package var flippingRules: [(id: String, count: PolicyComparison.RuleCount, flips: Flips)] {
+        comparison.rulesByWeight.filter { $0.count.newlyAsks + $0.count.noLongerAsks > 0 }.map {
+            ($0.id, $0.count, ruleFlips[$0.id] ?? Flips())
+        }
+    }
+
+    /// What keeps the figures from being the truth, a sentence each, the gravest first.
+    package var cautions: [String] {
+        var lines: [String] = []
+        let total = comparison.total
+        if brokenGuaranteeCount > 0 {
+            let names = brokenGuarantees.map(\.decision).joined(separator: ", ")
+            lines.append(
+                "The candidate's rules break its own guarantees in \(Figures.count(brokenGuaranteeCount)) logged decisions "
+                    + "(\(names)\(brokenGuaranteeCount > brokenGuarantees.count ? ", …" : "")): activate would refuse it.")
+        }
+        if lackingRows > 0 {
+            let each = lacking.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+                .map { "\($0.key) in \(Figures.count($0.value))" }.joined(separator: ", ")
+            lines.append(
+                "\(Figures.count(lackingRows)) of \(Figures.count(total.questions)) decisions lack a signal that the candidate reads "
+                    + "(\(each)): its rules count it as missing there. A signal that was not declared was not gathered, and context.* "
+                    + "is kept as a keyed hash only.")
+        }
+        if total.questions > 0 {
+            let labelled = Figures.percent(outcomes.labelled, of: total.questions)
+            lines.append(
+                "Selection bias: the log shows what people did under the policy of that time. Those who were allowed were never checked, so "
+                    + "it is unknown whether they would have passed; those who were asked and gave up may have been real people all the "
+                    + "same. Labels (\(labelled) of the decisions; \(Figures.percent(outcomes.labelled - allowed.labelled, of: outcomes.asked)) of the asked, "
+                    + "\(Figures.percent(allowed.labelled, of: total.questions - outcomes.asked)) of the allowed) are given "
+                    + "where a person checked. Read the flips one rule at a time, not the totals as a forecast.")
+            lines.append(
+                "A decision changes what is known later: with the candidate, checks would have been passed or failed that the log "
+                    + "does not contain, and accounts would have stayed pending or not.")
+        }
+        if unreadable > 0 { lines.append("\(Figures.count(unreadable)) decisions of the log could not be read.") }
+        return lines
+    }
+
+    // MARK: Text
+
+    /// The report for a terminal, without colours.
+    package func text(leftOut: Int) -> String {
+        let total = comparison.total
+        guard total.questions > 0 else { return "No decisions to test against." }
+        var lines: [String] = []
+        func row(_ name: String, _ values: [String]) -> String {
+            let width = 28
+            return "  " + name + String(repeating: " ", count: max(1, width - name.unicodeScalars.count))
+                + values.map { String(repeating: " ", count: max(1, 14 - $0.unicodeScalars.count)) + $0 }.joined()
+        }
+        lines.append("step-up rate")
+        lines.append(row("", ["before", "after", "newly asked", "no longer", "decisions"]))
+        func add(_ name: String, _ count: PolicyComparison.Count) {
+            lines.append(
+                row(
+                    name,
+                    [
+                        Figures.percent(count.askedBefore, of: count.questions),
+                        Figures.percent(count.askedAfter, of: count.questions),
+                        Figures.count(count.newlyAsked), Figures.count(count.noLongerAsked), Figures.count(count.questions),
+                    ]))
+        }
+        for event in PolicyEvent.allCases { if let count = comparison.events[event] { add(event.rawValue, count) } }
+        add("all", total)
+        lines += ["", "flips per rule"]
+        let rules = flippingRules
+        if rules.isEmpty {
+            lines.append("  none: every decision would have been the same")
+        } else {
+            lines.append(row("", ["newly asks", "legitimate", "fraudulent", "no longer", "legitimate", "fraudulent"]))
+            for rule in rules {
+                lines.append(
+                    row(
+                        rule.id,
+                        [
+                            rule.count.newlyAsks, rule.flips.newlyAsked.legitimate, rule.flips.newlyAsked.fraudulent,
+                            rule.count.noLongerAsks, rule.flips.noLongerAsked.legitimate, rule.flips.noLongerAsked.fraudulent,
+                        ].map(Figures.count)))
+            }
+        }
+        let gone = flips.noLongerAsked
+        if gone.asked > 0 {
+            lines += ["", "outcomes for the \(Figures.count(gone.asked)) who would no longer be asked"]
+            for (name, count) in [
+                ("passed", gone.passed), ("failed", gone.failed), ("abandoned", gone.abandoned), ("open", gone.open),
+            ] where count > 0 { lines.append(row(name, [Figures.count(count), Figures.percent(count, of: gone.asked)])) }
+        }
+        if leftOut > 0 {
+            lines += ["", "\(Figures.count(leftOut)) decisions of teams and apps with policies of their own were left out."]
+        }
+        for caution in cautions { lines += ["", "! " + caution] }
+        return lines.joined(separator: "\n")
+    }
+}

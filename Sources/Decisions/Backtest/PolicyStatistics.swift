@@ -1,0 +1,79 @@
+// What the rules in force do to people: how often each asks, and what comes of it.
+
+import RiskPolicy
+
+/// Counts over logged decisions, by rule and by event.
+package struct PolicyStatistics: Sendable {
+    /// Of one rule.
+    package struct Rule: Sendable, Equatable {
+        /// Of the decisions in which it asked; for a skip, of those in which it matched.
+        package var outcomes = OutcomeCounts()
+        /// Decisions in which it asked, or as a skip matched.
+        package var matched = 0
+        /// Decisions in which it matched and its request was waived.
+        package var waived = 0
+        /// Decisions in which it would have counted, being in shadow.
+        package var shadow = 0
+        /// Decisions in which its condition ended missing, or in an error.
+        package var missing = 0
+        package var errors = 0
+    }
+
+    /// Of one event.
+    package struct Event: Sendable, Equatable {
+        package var questions = 0
+        package var outcomes = OutcomeCounts()
+        /// Share of questions that were asked for more; nil without questions.
+        package var stepUpRate: Double? { questions == 0 ? nil : Double(outcomes.asked) / Double(questions) }
+    }
+
+    /// By id.
+    package private(set) var rules: [String: Rule] = [:]
+    /// By event.
+    package private(set) var events: [String: Event] = [:]
+    package private(set) var degraded = 0
+    package private(set) var overridden = 0
+    /// Version by version of each policy: how many decisions.
+    package private(set) var policies: [String: Int] = [:]
+    private let now: Int64
+
+    package init(now: Int64) { self.now = now }
+
+    package var total: Event {
+        events.values.reduce(into: Event()) { sum, event in
+            sum.questions += event.questions
+            sum.outcomes = sum.outcomes + event.outcomes
+        }
+    }
+
+    package mutating func add(_ decision: LoggedDecision) {
+        let record = decision.record
+        events[record.event, default: Event()].questions += 1
+        events[record.event, default: Event()].outcomes.add(decision, now: now)
+        policies["\(record.policyName) \(record.policyVersion)", default: 0] += 1
+        if record.isDegraded { degraded += 1 }
+        if record.overriddenBy != nil { overridden += 1 }
+        for id in record.asked + record.skips {
+            rules[id, default: Rule()].matched += 1
+            rules[id, default: Rule()].outcomes.add(decision, now: now)
+        }
+        for id in record.waived { rules[id, default: Rule()].waived += 1 }
+        for id in record.shadow { rules[id, default: Rule()].shadow += 1 }
+        for id in record.missing { rules[id, default: Rule()].missing += 1 }
+        for id in record.errors { rules[id, default: Rule()].errors += 1 }
+    }
+}
+
+extension OutcomeCounts {
+    static func + (left: OutcomeCounts, right: OutcomeCounts) -> OutcomeCounts {
+        var sum = left
+        sum.asked += right.asked
+        sum.passed += right.passed
+        sum.failed += right.failed
+        sum.abandoned += right.abandoned
+        sum.open += right.open
+        sum.legitimate += right.legitimate
+        sum.fraudulent += right.fraudulent
+        return sum
+    }
+}

@@ -1,0 +1,116 @@
+// What teams report: the outcomes of challenges, and labels.
+
+import Database
+
+/// Why an outcome is not taken.
+package enum OutcomeRefusal: Error, Sendable, Hashable {
+    /// The team has no such decision.
+    case notFound
+    /// The challenge was not offered.
+    case notOffered
+    /// `passed` or `failed` before `challenge_initiated`.
+    case outOfOrder
+    /// `failed` after `passed`: whoever passed has passed.
+    case contradicts
+    /// More than 24 hours after the decision.
+    case tooLate
+}
+
+extension CheckRecord {
+    /// How long outcomes are taken, in seconds.
+    package static let reportingTime: Int64 = 86_400
+
+    /// What a report makes of what is known: nil where it says nothing new. Pure.
+    /// - Parameter known: what was reported of the challenge before.
+    package static func after(
+        _ outcome: CheckOutcome, challenge: String, known: CheckRecord?, of decision: DecisionRecord, now: Int64
+    ) throws(OutcomeRefusal) -> CheckRecord? {
+        guard decision.challenges.contains(challenge) else { throw .notOffered }
+        if let known {
+            switch outcome {
+            case .initiated: return nil
+            case .passed where known.passedAt != nil: return nil
+            case .failed where known.failedAt != nil: return nil
+            // Mistyped, and right at the second try.
+            case .passed: break
+            case .failed: guard known.passedAt == nil else { throw .contradicts }
+            }
+        } else if outcome != .initiated {
+            throw .outOfOrder
+        }
+        guard now - decision.evaluatedAt <= reportingTime else { throw .tooLate }
+        return switch outcome {
+        case .initiated: CheckRecord(challenge: challenge, initiatedAt: now, passedAt: nil, failedAt: nil)
+        case .passed:
+            CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: now, failedAt: known?.failedAt)
+        case .failed: CheckRecord(challenge: challenge, initiatedAt: known?.initiatedAt ?? now, passedAt: nil, failedAt: now)
+        }
+    }
+}
+
+/// Records outcomes and labels.
+package struct CheckRepository: Sendable {
+    let database: any Database
+
+    /// Records the outcome of a challenge of one of the team's decisions. A repetition changes nothing.
+    /// A pass ends the pending state of a grant that was asked at sign-up.
+    /// - Throws: `OutcomeRefusal`, or what the store throws.
+    package func report(
+        decision id: String, team: Int64, outcome: CheckOutcome, challenge: String, now: Int64
+    ) throws -> LoggedDecision {
+        try database.write(.durable) { connection in
+            guard let decision = try connection.decision(id, team: team) else { throw OutcomeRefusal.notFound }
+            let known = decision.checks.first { $0.challenge == challenge }
+            let check = try CheckRecord.after(outcome, challenge: challenge, known: known, of: decision.record, now: now)
+            guard let check else { return decision }
+            try connection.run(
+                """
+                INSERT INTO checks (decision_id, challenge, grant_id, initiated_at, passed_at, failed_at)
+                VALUES \(list: [id, challenge, decision.record.grantNumber, check.initiatedAt, check.passedAt, check.failedAt])
+                ON CONFLICT (decision_id, challenge) DO UPDATE
+                    SET passed_at = excluded.passed_at, failed_at = excluded.failed_at
+                """)
+            if outcome == .passed, let grant = decision.record.grantNumber {
+                try connection.run("UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'")
+            }
+            return try connection.decision(id, team: team) ?? decision
+        }
+    }
+
+    /// Labels one of the team's decisions; the last label counts.
+    /// - Throws: `OutcomeRefusal.notFound`, or what the store throws.
+    package func label(decision id: String, team: Int64, _ label: DecisionLabel, now: Int64) throws -> LoggedDecision {
+        try database.write(.durable) { connection in
+            try connection.run(
+                """
+                UPDATE decisions SET label = \(label), labelled_at = \(now)
+                WHERE decision_id = \(id) AND team_id = \(team) AND (label IS NULL OR label <> \(label))
+                """)
+            guard let decision = try connection.decision(id, team: team) else { throw OutcomeRefusal.notFound }
+            return decision
+        }
+    }
+
+    /// Whether an app's own account was bound by an upgrade, be it to a grant that is gone.
+    package func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws -> Bool {
+        try database.read { try $0.isUpgraded(team: team, appAccount: mark) }
+    }
+
+    /// Deletes checks begun before a time, at most `limit`; gives the number.
+    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                DELETE FROM checks WHERE (decision_id, challenge) IN
+                    (SELECT decision_id, challenge FROM checks WHERE initiated_at < \(cutoff) LIMIT \(limit))
+                """)
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// Whether an app's own account was bound, within a transaction.
+    func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws -> Bool {
+        try row("SELECT 1 FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(mark)") != nil
+    }
+}

@@ -1,0 +1,129 @@
+// What is settled before the policy is asked: which event it is, in which state the grant is, what must be written. Pure.
+
+import RiskPolicy
+
+/// The facts of a verified token that decisions use.
+package struct TokenFacts: Sendable, Hashable {
+    /// Seconds since 1970.
+    package var issuedAt: Int64
+    /// 0, 1, 2; nil where it says nothing, or anything else.
+    package var realUserStatus: Int?
+    /// Whether it holds an address.
+    package var hasEmail: Bool
+    /// Whether an issuer other than this installation made it.
+    package var isExternal: Bool
+
+    package init(issuedAt: Int64, realUserStatus: Int? = nil, hasEmail: Bool = false, isExternal: Bool = false) {
+        self.issuedAt = issuedAt
+        self.realUserStatus = realUserStatus
+        self.hasEmail = hasEmail
+        self.isExternal = isExternal
+    }
+}
+
+/// A grant as this question meets it.
+package struct GrantView: Sendable, Hashable {
+    /// As settled.
+    package var event: PolicyEvent
+    /// `new`, `pending`, `active`, `consent_revoked`; nil where nothing is known of a grant.
+    package var state: String?
+    /// `authorized`, `revoked`, `transferred`, `not_found`, or `unknownCredential`.
+    package var credentialState: String
+    /// The first one that a verified token ever gave, this token's where there was none.
+    package var realUserStatus: Int?
+    package var priorStatus: Int?
+    /// Rejoins of the last 30 days, this one included.
+    package var rejoins30d: Int64?
+    /// Whether the user comes back after a revocation with this token.
+    package var isReturn: Bool
+    /// Whether the question must be settled durably before it is answered: it changes what later ones are decided on.
+    package var mustSettle: Bool
+
+    /// Stands in the log where the store was away; the team learns nothing.
+    package static let unknownCredential = "unknown"
+
+    /// How long after its authorization a grant no one asked about is still at its sign-up. A team that begins to ask about
+    /// accounts of long ago does not sign them up again. Seconds.
+    package static let signUpWindow: Int64 = 86_400
+
+    /// Settles a question with history.
+    /// - Parameters:
+    ///   - claimed: as the backend called it.
+    ///   - history: nil for an account that is not known.
+    ///   - token: nil where there was none, or none is valid any more.
+    ///   - isGone: whether the app was transferred away from the team that asks.
+    package init(claimed: PolicyEvent, history: GrantHistory?, token: TokenFacts?, isGone: Bool = false, now: Int64) {
+        guard !isGone else {
+            // The app went to another team: no one signs up for it here, or has a consent left.
+            event = claimed == .signUp ? .signIn : claimed
+            state = "consent_revoked"
+            credentialState = history.map { $0.isTransferred || $0.grant != nil } == true ? "transferred" : "not_found"
+            realUserStatus = token?.realUserStatus
+            isReturn = false
+            // The nonce is consumed all the same.
+            mustSettle = token != nil
+            return
+        }
+        let grant = history?.grant
+        isReturn = false
+        if let grant, !grant.isAuthorized, let token, token.isExternal, token.issuedAt > grant.revokedAt ?? Int64.max {
+            isReturn = true
+        }
+        let isKnown = grant != nil
+        let isNew: Bool
+        if let grant {
+            isNew = isReturn || (grant.firstAskedAt == nil && now - grant.lastAuthorizedAt <= Self.signUpWindow)
+        } else {
+            isNew = token != nil
+        }
+        if isReturn || (isNew && grant?.isAuthorized ?? true) {
+            event = .signUp
+        } else if !isKnown, claimed == .signIn {
+            // Never seen: whatever it is, it is not a sign-in. The events that ask for more stay what they are.
+            event = .signUp
+        } else {
+            event = claimed == .signUp && isKnown ? .signIn : claimed
+        }
+        let isLive = isReturn || grant?.isAuthorized == true || (grant == nil && token != nil)
+        credentialState = isLive ? "authorized" : isKnown ? "revoked" : "not_found"
+        if isKnown || token != nil {
+            state = !isLive ? "consent_revoked" : grant?.signUpCheck == .pending ? "pending" : isNew ? "new" : "active"
+        }
+        realUserStatus = isReturn ? token?.realUserStatus : grant?.realUserStatus ?? token?.realUserStatus
+        priorStatus = isReturn ? grant?.realUserStatus ?? grant?.priorStatus : grant?.priorStatus
+        if let history {
+            rejoins30d = history.rejoins30d + (isReturn ? 1 : 0)
+        } else {
+            rejoins30d = token != nil ? 0 : nil
+        }
+        mustSettle = token != nil || (isKnown && grant?.firstAskedAt == nil)
+    }
+
+    /// Settles a question while the store is away: nothing is known but the token, and what memory holds of it.
+    package init(claimed: PolicyEvent, token: TokenFacts?, rememberedStatus: Int?) {
+        event = claimed
+        credentialState = Self.unknownCredential
+        realUserStatus = rememberedStatus ?? token?.realUserStatus
+        isReturn = false
+        mustSettle = true
+    }
+
+    /// What an upgrade comes to, given the decision.
+    /// - Parameter isBound: whether the app's own account was bound before.
+    package func upgradeResult(_ decision: PolicyDecision, isNamed: Bool, isBound: Bool) -> String? {
+        guard event == .upgrade else { return nil }
+        if isBound { return UpgradeResult.failure }
+        // Named by sub or token, and revoked, deleted or transferred.
+        if isNamed, credentialState != "authorized", credentialState != Self.unknownCredential { return UpgradeResult.failure }
+        return decision == .allow ? UpgradeResult.success : UpgradeResult.twoFactorRequired
+    }
+}
+
+/// What an upgrade comes to.
+package enum UpgradeResult {
+    package static let success = "success"
+    package static let twoFactorRequired = "two_factor_required"
+    package static let failure = "failure"
+    /// The reason code beside a failure.
+    package static let failureReason = "UPGRADE_NOT_POSSIBLE"
+}

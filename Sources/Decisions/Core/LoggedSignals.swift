@@ -1,0 +1,51 @@
+// The signals of a logged decision, made the input of a policy again: of the same one in a replay, of another one in a backtest.
+
+import CEL
+import JSON
+import RiskPolicy
+
+/// Reads what the log kept of a question.
+package struct LoggedSignals {
+    /// The input for the policy; what the log does not hold is missing in it.
+    package let input: PolicyInput
+    /// Signals that the log holds only as a keyed hash, as it does all of an operator's own.
+    package let hashed: [String]
+    /// Signals that the log holds.
+    package let present: Set<String>
+
+    /// Nil where the row cannot be read, or is of an unknown event.
+    package init?(_ record: DecisionRecord, for policy: Policy) {
+        guard let event = PolicyEvent(rawValue: record.event), let now = CELTimestamp(seconds: record.evaluatedAt),
+            let object = try? StrictJSON.parseObject(Array(record.signals.utf8), limit: 1 << 20)
+        else { return nil }
+        var input = policy.makeInput(event: event, now: now)
+        input.isHistoryUnavailable = record.isDegraded
+        var hashed: [String] = []
+        var present: Set<String> = []
+        for member in object.members where member.name != "event" {
+            present.insert(member.name)
+            guard let slot = policy.slot(named: member.name) else { continue }
+            if member.name.hasPrefix("context."), member.value.string?.hasPrefix("#") == true {
+                hashed.append(member.name)
+                continue
+            }
+            // Of another type than it is declared with now: missing.
+            if let value = Self.value(member.value, policy.signals[slot].type) {
+                try? policy.set(slot: slot, to: value, in: &input)
+            }
+        }
+        self.input = input
+        self.hashed = hashed
+        self.present = present
+    }
+
+    private static func value(_ json: JSONValue, _ type: CELType) -> CELValue? {
+        switch json {
+        case .bool(let bool): .bool(bool)
+        case .string(let text): .string(text)
+        case .number(let number):
+            if type == .double { Double(number.text).map(CELValue.double) } else { number.integer.map(CELValue.int) }
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// A logged decision made again, from its signals and the policy of that time. Pure.
+
+import RiskPolicy
+
+/// What a replay came to.
+package struct Replay: Sendable {
+    /// One thing that came out differently.
+    package struct Difference: Sendable, Hashable {
+        /// As in `postern decision show`.
+        package let name: String
+        package let logged: [String]
+        package let replayed: [String]
+    }
+
+    package let differences: [Difference]
+    /// Rules that read context, which the log keeps as hashes only: taken as logged.
+    package let takenAsLogged: [String]
+    /// Whether decision, challenges and reasons were made again; false where they hang on context that no one has any more.
+    package let isWhole: Bool
+
+    package var isIdentical: Bool { differences.isEmpty }
+
+    /// Makes the decision again. Throws `ReplayError` where the log's signals cannot be read.
+    package init(_ record: DecisionRecord, policy: Policy) throws {
+        guard let logged = LoggedSignals(record, for: policy) else {
+            throw ReplayError(reason: "the signals in the log cannot be read")
+        }
+        let result = policy.decide(logged.input)
+        let hidden = logged.present.contains { $0.hasPrefix("context.") }
+        let readsContext: (String) -> Bool = { hidden && $0.contains("context.") }
+        let taken = Set(policy.rules.filter { readsContext($0.condition.text) }.map(\.id))
+        let others =
+            policy.guarantees.contains { readsContext($0.condition.text) }
+            || policy.challenges.contains { readsContext($0.unavailableWhen?.text ?? "") }
+        let isWhole = taken.isEmpty && !others
+        var differences: [Difference] = []
+        func compare(_ name: String, _ logged: [String], _ replayed: [String]) {
+            if logged != replayed { differences.append(Difference(name: name, logged: logged, replayed: replayed)) }
+        }
+        func ids(_ set: RuleSet) -> [String] { set.map { policy.rules[$0].id } }
+        func compareRules(_ name: String, _ logged: [String], _ replayed: [String]) {
+            // What is waived or asked hangs on other rules too.
+            guard isWhole || name == "missing" || name == "errors" else { return }
+            compare(name, logged.filter { !taken.contains($0) }, replayed.filter { !taken.contains($0) })
+        }
+        let answer = policy.answer(result)
+        if isWhole {
+            var replayed = DecisionBuilder.Outcome(policy: policy, result: result)
+            if record.upgradeResult == UpgradeResult.failure { replayed.fail(policy, result.event) }
+            compare("decision", [record.decision], [replayed.decision.rawValue])
+            compare("challenges", record.challenges, replayed.challenges)
+            compare("reasons", record.reasons, replayed.reasons)
+            compare("wire_reasons", record.wireReasons, replayed.wireReasons)
+            compare("overridden_by", record.overriddenBy.map { [$0] } ?? [], answer.overriddenBy.map { [$0] } ?? [])
+        }
+        compareRules("asked", record.asked, ids(result.asked))
+        compareRules("skips", record.skips, ids(result.skips))
+        compareRules("waived", record.waived, ids(result.waived))
+        compareRules("missing", record.missing, ids(result.missing))
+        compareRules("errors", record.errors, answer.errors)
+        compareRules("shadow", record.shadow, ids(result.shadow))
+        self.differences = differences
+        self.isWhole = isWhole
+        takenAsLogged = policy.rules.map(\.id).filter(taken.contains)
+    }
+}
+
+/// A row of the log cannot be replayed.
+package struct ReplayError: Error, Sendable, CustomStringConvertible {
+    package let reason: String
+    package var description: String { reason }
+}

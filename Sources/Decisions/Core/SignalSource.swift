@@ -1,0 +1,201 @@
+// From what is known to the signals that a policy declares, and to the line of the log that keeps them.
+
+import Accounts
+import CEL
+import JSON
+import MailCrypto
+import RiskPolicy
+import Support
+
+/// Signals of one policy, each with its slot: made once for a policy, used for every question.
+package struct SignalSource: Sendable {
+    /// What a signal is made from.
+    private enum Kind: String, CaseIterable {
+        case tokenAge = "token.age_s"
+        case realUserStatus = "account.real_user_status"
+        case priorStatus = "account.prior_status"
+        case rejoins = "account.rejoins_30d"
+        case age = "account.age_hours"
+        case state = "account.state"
+        case hasEmail = "account.has_email"
+        case forwardingOn = "account.forwarding_on"
+        case managed = "account.managed"
+        case sinceSeen = "account.hours_since_seen"
+        case sinceTransfer = "account.hours_since_transfer"
+        case bounces = "account.bounces_7d"
+        case replies = "account.user_replies_30d"
+        case toggles = "account.forwarding_toggles_7d"
+        case inboxSignUps = "inbox.signups_24h"
+        case inboxDeletions = "inbox.deletions_30d"
+        case inboxBounces = "inbox.bounces_7d"
+        case failedChecks = "checks.failed_24h"
+        case passedChecks = "checks.passed_90d"
+        case sinceHumanCheck = "checks.hours_since_human_check"
+        case sinceEmailCode = "checks.hours_since_email_code"
+        case sinceReauthenticate = "checks.hours_since_reauthenticate"
+        case appSignUps = "app.signups_1h"
+        case appBaseline = "app.signups_1h_baseline"
+    }
+
+    /// Everything a question's signals are made from.
+    package struct Facts: Sendable {
+        package var view: GrantView
+        package var history: GrantHistory?
+        package var token: TokenFacts?
+        package var rates: AppRates?
+        /// Checked against the policy before.
+        package var context: [(slot: Int, name: String, value: CELValue)]
+        package var isHistoryAvailable: Bool
+        /// When the question is answered, in whole seconds: a replay has no finer time.
+        package var time: CELTimestamp
+
+        package init(
+            view: GrantView, history: GrantHistory?, token: TokenFacts?, rates: AppRates? = nil,
+            context: [(slot: Int, name: String, value: CELValue)] = [], isHistoryAvailable: Bool = true, time: CELTimestamp
+        ) {
+            self.view = view
+            self.history = history
+            self.token = token
+            self.rates = rates
+            self.context = context
+            self.isHistoryAvailable = isHistoryAvailable
+            self.time = time
+        }
+    }
+
+    private let policy: Policy
+    private let slots: [(kind: Kind, slot: Int)]
+    /// Whether it reads the rates of the app.
+    package let readsRates: Bool
+
+    package init(_ policy: Policy) {
+        self.policy = policy
+        slots = Kind.allCases.compactMap { kind in policy.slot(named: kind.rawValue).map { (kind, $0) } }
+        readsRates = slots.contains { $0.kind == .appSignUps || $0.kind == .appBaseline }
+    }
+
+    /// Every signal that Postern supplies: for a test that none of the format is forgotten.
+    package static var supplied: [String] { Kind.allCases.map(\.rawValue) }
+
+    /// Checks what the backend added. Throws `DecisionError.invalid` for what the policy does not declare, another type, or a
+    /// value out of its bounds.
+    package func context(
+        _ values: [(name: String, value: CELValue)]
+    ) throws(DecisionError) -> [(slot: Int, name: String, value: CELValue)] {
+        guard !values.isEmpty else { return [] }
+        var checked: [(slot: Int, name: String, value: CELValue)] = []
+        guard let now = CELTimestamp(seconds: 0) else { return [] }
+        var input = policy.makeInput(event: .signIn, now: now)
+        for (name, value) in values {
+            guard let slot = policy.slot(named: "context." + name) else {
+                throw .invalid("/context/\(Self.escaped(name))", "the policy declares no such context")
+            }
+            let taken = policy.signals[slot].type == .double ? value : Self.asDeclared(value, policy.signals[slot].type)
+            do throws(PolicyInputError) {
+                try policy.set(slot: slot, to: taken, in: &input)
+            } catch {
+                throw .invalid("/context/\(Self.escaped(name))", error.message)
+            }
+            checked.append((slot, name, taken))
+        }
+        return checked
+    }
+
+    /// JSON has one kind of number, and no times.
+    private static func asDeclared(_ value: CELValue, _ type: CELType) -> CELValue {
+        switch (value, type) {
+        case (.int(let int), .uint): UInt64(exactly: int).map(CELValue.uint) ?? value
+        case (.string(let text), .timestamp): CELTimestamp(text: text).map(CELValue.timestamp) ?? value
+        case (.string(let text), .duration): CELDuration(text: text).map(CELValue.duration) ?? value
+        default: value
+        }
+    }
+
+    private static func escaped(_ name: String) -> String {
+        String(name.prefix(64)).replacing("~", with: "~0").replacing("/", with: "~1")
+    }
+
+    /// The input of the policy, and the signals as the log keeps them: a JSON object, context as keyed hashes.
+    package func input(_ facts: Facts, marks: DecisionMarks) -> (input: PolicyInput, signals: String) {
+        let event = facts.view.event
+        var input = policy.makeInput(event: event, now: facts.time)
+        input.isHistoryUnavailable = !facts.isHistoryAvailable
+        var line = JSONObjectWriter(capacity: 640)
+        line.member("event", event.rawValue)
+        for (kind, slot) in slots {
+            let value = Self.value(kind, facts)
+            if case .missing = value { continue }
+            // What is out of an operator's bounds is missing.
+            guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
+            line.name(kind.rawValue)
+            switch value {
+            case .int(let int): line.raw("\(int)")
+            case .double(let double): line.raw("\(double)")
+            case .bool(let bool): line.raw(bool ? "true" : "false")
+            case .string(let text): line.value(text)
+            default: line.raw("null")
+            }
+        }
+        for (slot, name, value) in facts.context {
+            guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
+            let mark = marks.context(name: name, value: value.text)
+            line.member("context." + name, "#" + String(decoding: Base32.encode(mark), as: UTF8.self))
+        }
+        return (input, line.end())
+    }
+
+    private static func hours(since time: Int64?, _ now: Int64) -> CELValue {
+        time.map { .int(max(0, now - $0) / 3_600) } ?? .missing
+    }
+
+    private static func int(_ value: Int64?) -> CELValue { value.map(CELValue.int) ?? .missing }
+    private static func bool(_ value: Bool?) -> CELValue { value.map(CELValue.bool) ?? .missing }
+
+    private static func value(_ kind: Kind, _ facts: Facts) -> CELValue {
+        let now = facts.time.seconds
+        switch kind {
+        case .tokenAge: return facts.token.map { .int(max(0, now - $0.issuedAt)) } ?? .missing
+        case .realUserStatus: return int(facts.view.realUserStatus.map(Int64.init))
+        default: return facts.isHistoryAvailable ? history(kind, facts) : .missing
+        }
+    }
+
+    /// A new account with a verified token has a history, and it is empty; one that only a name was given for has none.
+    private static func history(_ kind: Kind, _ facts: Facts) -> CELValue {
+        let (history, grant, now) = (facts.history, facts.history?.grant, facts.time.seconds)
+        let isNewWithToken = history == nil && facts.token != nil
+        func count(_ value: Int64?) -> CELValue { int(value ?? (isNewWithToken ? 0 : nil)) }
+        switch kind {
+        case .priorStatus: return int(facts.view.priorStatus.map(Int64.init))
+        case .rejoins: return int(facts.view.rejoins30d)
+        case .age:
+            return grant.map { hours(since: $0.firstAuthorizedAt, now) } ?? (facts.token != nil ? .int(0) : .missing)
+        case .state: return facts.view.state.map(CELValue.string) ?? .missing
+        case .hasEmail:
+            if let known = history?.hasEmail { return .bool(known) }
+            return facts.token?.hasEmail == true ? .bool(true) : .missing
+        case .forwardingOn: return bool(history?.isForwardingOn)
+        case .managed: return bool(history?.isManaged)
+        case .sinceSeen: return grant.map { hours(since: max($0.lastSeenAt ?? 0, $0.lastAuthorizedAt), now) } ?? .missing
+        case .sinceTransfer: return hours(since: grant?.transferredAt, now)
+        case .bounces: return count(history?.bounces7d)
+        case .replies: return count(history?.userReplies30d)
+        case .toggles: return count(history?.forwardingToggles7d)
+        case .inboxSignUps:
+            guard let inbox = history?.inbox else { return .missing }
+            // Its own sign-up counts from the question on that it is settled by.
+            let isOwnToCome = facts.view.event == .signUp && facts.token != nil && !inbox.isOwnSignUpCounted
+            return .int(inbox.signUps24h + (isOwnToCome ? 1 : 0))
+        case .inboxDeletions: return int(history?.inbox?.deletions30d)
+        case .inboxBounces: return int(history?.inbox?.bounces7d)
+        case .failedChecks: return grant == nil && !isNewWithToken ? .missing : count(history?.failedChecks24h)
+        case .passedChecks: return grant == nil && !isNewWithToken ? .missing : count(history?.passedChecks90d)
+        case .sinceHumanCheck: return hours(since: history?.lastPasses.humanCheck, now)
+        case .sinceEmailCode: return hours(since: history?.lastPasses.emailCode, now)
+        case .sinceReauthenticate: return hours(since: history?.lastPasses.reauthenticate, now)
+        case .appSignUps: return int(facts.rates?.signUps1h)
+        case .appBaseline: return facts.rates?.baseline.map(CELValue.double) ?? .missing
+        default: return .missing
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// A grant with everything that is known of it, as one question needs it.
+
+import Database
+
+/// By which name a grant is looked for.
+package enum GrantSubject: Sendable, Hashable {
+    /// The `sub` that Postern gave the account.
+    case own(sub: String)
+    /// The subject of an external issuer's verified token.
+    case external(issuer: String, subject: String)
+    /// What a backend sent without a token: either of the two.
+    case named(String)
+}
+
+/// Whether the check asked for at sign-up is outstanding.
+package enum SignUpCheck: String, SQLCodable, Sendable, Hashable {
+    case none, pending, passed
+}
+
+/// The time of the last pass, by the kinds that have a signal. Seconds since 1970; nil: never.
+package struct LastPasses: Sendable, Hashable {
+    package var humanCheck: Int64?
+    package var emailCode: Int64?
+    package var reauthenticate: Int64?
+
+    package init(humanCheck: Int64? = nil, emailCode: Int64? = nil, reauthenticate: Int64? = nil) {
+        self.humanCheck = humanCheck
+        self.emailCode = emailCode
+        self.reauthenticate = reauthenticate
+    }
+}
+
+/// What one read gives of a grant, its account and its inbox. Times are seconds since 1970.
+package struct GrantHistory: Sendable, Hashable {
+    /// The grant itself; nil where the account never consented to this group of apps.
+    package struct GrantFacts: Sendable, Hashable {
+        package var number: Int64
+        package var isAuthorized: Bool
+        package var firstAuthorizedAt: Int64
+        package var lastAuthorizedAt: Int64
+        package var revokedAt: Int64?
+        package var realUserStatus: Int?
+        package var priorStatus: Int?
+        package var signUpCheck: SignUpCheck
+        /// Nil: never asked about since it was authorized last.
+        package var firstAskedAt: Int64?
+        package var lastSeenAt: Int64?
+        package var transferredAt: Int64?
+    }
+
+    /// What spans teams; nil where the account has no inbox of ours.
+    package struct InboxFacts: Sendable, Hashable {
+        /// Sign-ups of the last 24 hours, this account's own included where it was counted.
+        package var signUps24h: Int64
+        /// Whether this account's own is among them.
+        package var isOwnSignUpCounted: Bool
+        /// Nil where deletions are not known.
+        package var deletions30d: Int64?
+        package var bounces7d: Int64
+
+        package init(signUps24h: Int64, isOwnSignUpCounted: Bool, deletions30d: Int64?, bounces7d: Int64) {
+            self.signUps24h = signUps24h
+            self.isOwnSignUpCounted = isOwnSignUpCounted
+            self.deletions30d = deletions30d
+            self.bounces7d = bounces7d
+        }
+    }
+
+    package var accountNumber: Int64
+    package var userNumber: Int64?
+    /// Whether it belongs to an external issuer and is not linked to a user.
+    package var isExternal: Bool
+    package var grant: GrantFacts?
+    /// Whether the grant went along with its app to another team.
+    package var isTransferred = false
+    /// Whether mail can reach the person; nil where it is not known.
+    package var hasEmail: Bool?
+    package var isForwardingOn: Bool?
+    package var isManaged: Bool?
+    package var bounces7d: Int64
+    package var userReplies30d: Int64
+    package var forwardingToggles7d: Int64
+    package var rejoins30d: Int64
+    package var inbox: InboxFacts?
+    package var failedChecks24h: Int64
+    package var passedChecks90d: Int64
+    package var lastPasses: LastPasses
+}

@@ -1,0 +1,90 @@
+// Idempotency keys: one answer for one request, however often it is sent.
+
+import Database
+
+/// What an idempotency key was met with.
+package enum IdempotencyClaim: Sendable, Hashable {
+    /// It is new: do the work, then `finish`, or `abandon` where it failed.
+    case new
+    /// The same request was answered: send this again.
+    case answered(status: Int, body: String)
+    /// The same request is being worked on.
+    case inFlight
+    /// The key was used for another body.
+    case otherBody
+}
+
+/// Claims keys, per team and endpoint.
+package struct IdempotencyRepository: Sendable {
+    let database: any Database
+
+    /// How long a key is remembered, in seconds.
+    package static let retention: Int64 = 86_400
+    /// A request that has been in flight for longer died with its process: the key is free again. Seconds.
+    package static let flightTime: Int64 = 60
+
+    /// Claims a key.
+    /// - Parameters:
+    ///   - key: `DecisionMarks.idempotencyKey`.
+    ///   - body: SHA-256 of the body.
+    package func claim(team: Int64, endpoint: String, key: [UInt8], body: [UInt8], now: Int64) throws -> IdempotencyClaim {
+        try database.write(.durable, timeout: GroupCommit.timeout) { connection in
+            let inserted = try connection.run(
+                """
+                INSERT INTO idempotency_keys (team_id, endpoint, key_mark, body_mark, begun_at)
+                VALUES (\(team), \(endpoint), \(key), \(body), \(now))
+                ON CONFLICT (team_id, endpoint, key_mark) DO UPDATE
+                    SET body_mark = excluded.body_mark, begun_at = excluded.begun_at, status = NULL, answer = NULL
+                    WHERE idempotency_keys.begun_at <= \(now - Self.retention)
+                        OR (idempotency_keys.status IS NULL AND idempotency_keys.begun_at <= \(now - Self.flightTime))
+                """)
+            if inserted > 0 { return .new }
+            let row = try connection.row(
+                """
+                SELECT body_mark, status, answer FROM idempotency_keys
+                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key)
+                """)
+            guard let row else { return .new }
+            guard try row["body_mark"] == body else { return .otherBody }
+            guard let status: Int = try row["status"] else { return .inFlight }
+            return .answered(status: status, body: try row["answer"] ?? "")
+        }
+    }
+
+    /// Keeps the answer for the key; nothing where another request claimed it after this one.
+    /// - Parameter begunAt: `now` of the claim, which names it: the next one of a key is later by `flightTime` at least.
+    package func finish(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, status: Int, body: String) throws {
+        try database.write(.durable, timeout: GroupCommit.timeout) { connection in
+            try connection.run(
+                """
+                UPDATE idempotency_keys SET status = \(status), answer = \(body)
+                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND begun_at = \(begunAt)
+                    AND status IS NULL
+                """)
+        }
+    }
+
+    /// Frees a key whose request had no answer worth keeping: the asker may try again with it. As `finish`.
+    package func abandon(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64) throws {
+        try database.write(.relaxed, timeout: GroupCommit.timeout) { connection in
+            try connection.run(
+                """
+                DELETE FROM idempotency_keys
+                WHERE team_id = \(team) AND endpoint = \(endpoint) AND key_mark = \(key) AND begun_at = \(begunAt)
+                    AND status IS NULL
+                """)
+        }
+    }
+
+    /// Deletes keys begun longer than the retention ago, at most `limit`; gives the number.
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                DELETE FROM idempotency_keys WHERE (team_id, endpoint, key_mark) IN
+                    (SELECT team_id, endpoint, key_mark FROM idempotency_keys WHERE begun_at <= \(now - Self.retention)
+                        LIMIT \(limit))
+                """)
+        }
+    }
+}

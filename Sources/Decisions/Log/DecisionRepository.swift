@@ -1,0 +1,173 @@
+// The decision log: written in batches, read by number, by page and by id.
+
+import Database
+
+/// Writes and reads logged decisions.
+package struct DecisionRepository: Sendable {
+    let database: any Database
+
+    /// Rows read at one time while paging.
+    private static let batch: Int64 = 500
+
+    /// Writes decisions in one transaction; those that are written already are passed over, and those of teams that are gone.
+    package func insert(_ records: [DecisionRecord], durability: Durability = .relaxed) throws {
+        guard !records.isEmpty else { return }
+        try database.write(durability) { connection in
+            for record in records { try connection.insert(record) }
+        }
+    }
+
+    /// A decision by its id; nil where there is none. With `team`, only that team's.
+    package func decision(_ id: String, team: Int64? = nil) throws -> LoggedDecision? {
+        try database.read { try $0.decision(id, team: team) }
+    }
+
+    /// Decisions by the filter, the newest first, before the place `before`.
+    /// - Returns: at most `limit`, and the place to go on before; nil at the end.
+    package func newest(_ filter: DecisionFilter, before: Int64? = nil, limit: Int) throws -> ([LoggedDecision], next: Int64?) {
+        try page(filter, isAscending: false, from: before ?? Int64.max, limit: limit)
+    }
+
+    /// Decisions by the filter, the oldest first, after the place `after`: for whoever walks through the log.
+    /// - Returns: at most `limit`, and the place to go on after; nil at the end.
+    package func oldest(_ filter: DecisionFilter, after: Int64 = 0, limit: Int) throws -> ([LoggedDecision], next: Int64?) {
+        try page(filter, isAscending: true, from: after, limit: limit)
+    }
+
+    /// How many decisions are in the filter's time and team, whatever its rule and reason: for progress bars.
+    package func count(_ filter: DecisionFilter) throws -> Int {
+        try database.read { connection in
+            try connection.value("SELECT COUNT(*) FROM decisions d WHERE \(Self.condition(filter, connection))") ?? 0
+        }
+    }
+
+    /// Hashes of the policies that logged decisions refer to.
+    package func policyHashes() throws -> Set<String> {
+        Set(try database.values("SELECT DISTINCT policy_hash FROM decisions"))
+    }
+
+    private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws -> SQL {
+        let time: SQL = "d.evaluated_at >= \(filter.since ?? 0) AND d.evaluated_at < \(filter.until ?? .max)"
+        return try filter.team.map { "\(time) AND d.team_id = \(try connection.team($0).number)" } ?? time
+    }
+
+    /// Rule and reason are looked for here: they are in lists of words.
+    private func page(
+        _ filter: DecisionFilter, isAscending: Bool, from start: Int64, limit: Int
+    ) throws -> ([LoggedDecision], next: Int64?) {
+        var found: [LoggedDecision] = []
+        var place = start
+        while true {
+            let rows = try database.read { connection in
+                let condition = try Self.condition(filter, connection)
+                let page: SQL = isAscending ? "d.id > \(place) ORDER BY d.id" : "d.id < \(place) ORDER BY d.id DESC"
+                let rows = try connection.rows("\(Self.select) WHERE \(condition) AND \(page) LIMIT \(Self.batch)")
+                return try rows.map(LoggedDecision.init(row:)).map { decision in
+                    guard filter.admits(decision.record) else { return (decision, false) }
+                    return (try connection.withChecks(decision), true)
+                }
+            }
+            for (decision, isAdmitted) in rows {
+                place = decision.number
+                if isAdmitted { found.append(decision) }
+                if found.count == limit { return (found, place) }
+            }
+            if rows.count < Int(Self.batch) { return (found, nil) }
+        }
+    }
+
+    /// Deletes decisions evaluated before a time, at most `limit`; gives the number. Checks and labels of theirs stay with their
+    /// own retention.
+    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run(
+                """
+                DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE evaluated_at < \(cutoff)
+                    ORDER BY evaluated_at LIMIT \(limit))
+                """)
+        }
+    }
+
+    fileprivate static let select: SQL = """
+        SELECT d.id, d.decision_id, d.team_id, d.client_id, d.grant_id, d.app_account, d.claimed_event, d.event, d.decision,
+            d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.overridden_by,
+            d.signals, d.policy_name, d.policy_version, d.policy_hash, d.real_user_status, d.credential_state, d.upgrade_result,
+            d.degraded, d.evaluated_at, d.expires_at, t.handle AS team, d.label, d.labelled_at
+        FROM decisions d JOIN teams t ON t.id = d.team_id AND t.removed_at IS NULL
+        """
+
+}
+
+extension LoggedDecision {
+    /// From the columns of `DecisionRepository.select`, without its checks.
+    fileprivate init(row: SQLRow) throws {
+        func words(_ column: String) throws -> [String] { try (row[column] as String).split(separator: " ").map(String.init) }
+        let record = try DecisionRecord(
+            id: row["decision_id"], teamNumber: row["team_id"], clientID: row["client_id"], grantNumber: row["grant_id"],
+            appAccountMark: row["app_account"], claimedEvent: row["claimed_event"], event: row["event"],
+            decision: row["decision"], challenges: words("challenges"), reasons: words("reasons"),
+            wireReasons: words("wire_reasons"), asked: words("asked"), skips: words("skips"), waived: words("waived"),
+            missing: words("missing"), errors: words("errors"), shadow: words("shadow"), overriddenBy: row["overridden_by"],
+            signals: row["signals"], policyName: row["policy_name"], policyVersion: row["policy_version"],
+            policyHash: row["policy_hash"], realUserStatus: row["real_user_status"], credentialState: row["credential_state"],
+            upgradeResult: row["upgrade_result"], isDegraded: row["degraded"], evaluatedAt: row["evaluated_at"],
+            expiresAt: row["expires_at"])
+        try self.init(
+            number: row["id"], record: record, teamID: row["team"], label: row["label"], labelledAt: row["labelled_at"],
+            checks: [])
+    }
+}
+
+extension DatabaseConnection {
+    /// Writes a decision; nothing where it is written already or its team is gone. A grant that is gone becomes none.
+    func insert(_ record: DecisionRecord) throws {
+        // Most lists are empty or of one word.
+        func words(_ list: [String]) -> String { list.count > 1 ? list.joined(separator: " ") : list.first ?? "" }
+        let values: [any SQLBindable] = [
+            record.appAccountMark, record.claimedEvent, record.event, record.decision, words(record.challenges),
+            words(record.reasons), words(record.wireReasons), words(record.asked), words(record.skips), words(record.waived),
+            words(record.missing), words(record.errors), words(record.shadow), record.overriddenBy, record.signals,
+            record.policyName, record.policyVersion, record.policyHash, record.realUserStatus, record.credentialState,
+            record.upgradeResult, record.isDegraded, record.evaluatedAt, record.expiresAt,
+        ]
+        try run(
+            """
+            INSERT INTO decisions (decision_id, team_id, client_id, grant_id, app_account, claimed_event, event, decision,
+                challenges, reasons, wire_reasons, asked, skips, waived, missing, errors, shadow, overridden_by, signals,
+                policy_name, policy_version, policy_hash, real_user_status, credential_state, upgrade_result, degraded,
+                evaluated_at, expires_at)
+            SELECT \(record.id), t.id, \(record.clientID), (SELECT g.id FROM grants g WHERE g.id = \(record.grantNumber)),
+                \(each: values)
+            FROM teams t WHERE t.id = \(record.teamNumber) AND t.removed_at IS NULL
+            ON CONFLICT (decision_id) DO NOTHING
+            """)
+    }
+
+    /// A decision by its id, with what came of it.
+    func decision(_ id: String, team: Int64?) throws -> LoggedDecision? {
+        guard let row = try row("\(DecisionRepository.select) WHERE d.decision_id = \(id)") else { return nil }
+        let decision = try LoggedDecision(row: row)
+        guard team == nil || decision.record.teamNumber == team else { return nil }
+        return try withChecks(decision)
+    }
+
+    /// The same decision with its checks.
+    func withChecks(_ decision: LoggedDecision) throws -> LoggedDecision {
+        // Without a challenge there is nothing to look for: most decisions.
+        guard !decision.record.challenges.isEmpty else { return decision }
+        return LoggedDecision(
+            number: decision.number, record: decision.record, teamID: decision.teamID, label: decision.label,
+            labelledAt: decision.labelledAt, checks: try checks(decision: decision.record.id))
+    }
+
+    /// What was reported of a decision's challenges.
+    func checks(decision id: String) throws -> [CheckRecord] {
+        try rows(
+            "SELECT challenge, initiated_at, passed_at, failed_at FROM checks WHERE decision_id = \(id) ORDER BY challenge"
+        ).map {
+            try CheckRecord(
+                challenge: $0["challenge"], initiatedAt: $0["initiated_at"], passedAt: $0["passed_at"],
+                failedAt: $0["failed_at"])
+        }
+    }
+}

@@ -1,0 +1,191 @@
+// Decisions as they are logged, and what a decision settles about a grant.
+
+import Database
+
+/// One decision as the log keeps it. Holds no token and no address; the grant's number stands for the `sub`.
+package struct DecisionRecord: Sendable, Hashable {
+    /// `rd_` and 26 random characters.
+    package var id: String
+    package var teamNumber: Int64
+    package var clientID: String
+    /// The grant asked about; nil where there is none, or none any more.
+    package var grantNumber: Int64?
+    /// Keyed hash of the app's own account, for an upgrade that begins without a `sub`.
+    package var appAccountMark: [UInt8]?
+    /// The event as the backend called it.
+    package var claimedEvent: String
+    /// The event as Postern settled it.
+    package var event: String
+    /// `allow` or `require_verification`.
+    package var decision: String
+    /// Kinds offered, weakest first.
+    package var challenges: [String]
+    /// Reason codes for the operator.
+    package var reasons: [String]
+    /// Reason codes as the team was told.
+    package var wireReasons: [String]
+    /// Ids of rules that asked.
+    package var asked: [String]
+    /// Ids of skip rules that matched.
+    package var skips: [String]
+    /// Ids of require rules that matched and were waived.
+    package var waived: [String]
+    /// Ids of rules that ended missing.
+    package var missing: [String]
+    /// Ids of rules that ended in an error, and kinds whose `unavailable_when` did.
+    package var errors: [String]
+    /// Ids of shadow rules that would have counted.
+    package var shadow: [String]
+    /// The text of the guarantee that overrode the rules.
+    package var overriddenBy: String?
+    /// The resolved signals as a JSON object by dotted name; `context.*` as keyed hashes.
+    package var signals: String
+    package var policyName: String
+    package var policyVersion: String
+    /// `sha256:` and 64 digits.
+    package var policyHash: String
+    /// 0, 1, 2; nil where none was ever given.
+    package var realUserStatus: Int?
+    /// `authorized`, `revoked`, `not_found` or `transferred`.
+    package var credentialState: String
+    /// For upgrades: `success`, `two_factor_required` or `failure`.
+    package var upgradeResult: String?
+    package var isDegraded: Bool
+    /// Seconds since 1970.
+    package var evaluatedAt: Int64
+    /// Seconds since 1970; the answer is void from then on.
+    package var expiresAt: Int64
+
+    package init(
+        id: String, teamNumber: Int64, clientID: String, grantNumber: Int64? = nil, appAccountMark: [UInt8]? = nil,
+        claimedEvent: String, event: String, decision: String, challenges: [String] = [], reasons: [String] = [],
+        wireReasons: [String] = [], asked: [String] = [], skips: [String] = [], waived: [String] = [], missing: [String] = [],
+        errors: [String] = [], shadow: [String] = [], overriddenBy: String? = nil, signals: String = "{}", policyName: String,
+        policyVersion: String, policyHash: String, realUserStatus: Int? = nil, credentialState: String,
+        upgradeResult: String? = nil, isDegraded: Bool = false, evaluatedAt: Int64, expiresAt: Int64
+    ) {
+        self.id = id
+        self.teamNumber = teamNumber
+        self.clientID = clientID
+        self.grantNumber = grantNumber
+        self.appAccountMark = appAccountMark
+        self.claimedEvent = claimedEvent
+        self.event = event
+        self.decision = decision
+        self.challenges = challenges
+        self.reasons = reasons
+        self.wireReasons = wireReasons
+        self.asked = asked
+        self.skips = skips
+        self.waived = waived
+        self.missing = missing
+        self.errors = errors
+        self.shadow = shadow
+        self.overriddenBy = overriddenBy
+        self.signals = signals
+        self.policyName = policyName
+        self.policyVersion = policyVersion
+        self.policyHash = policyHash
+        self.realUserStatus = realUserStatus
+        self.credentialState = credentialState
+        self.upgradeResult = upgradeResult
+        self.isDegraded = isDegraded
+        self.evaluatedAt = evaluatedAt
+        self.expiresAt = expiresAt
+    }
+}
+
+/// What a team says came of a challenge.
+package enum CheckOutcome: String, Sendable, Hashable, CaseIterable {
+    case initiated = "challenge_initiated"
+    case passed
+    case failed
+}
+
+/// What a team says of a person, at any time, revisable.
+package enum DecisionLabel: String, SQLCodable, Sendable, Hashable, CaseIterable {
+    case legitimate, fraudulent
+}
+
+/// A challenge of a decision that was begun.
+package struct CheckRecord: Sendable, Hashable {
+    package let challenge: String
+    /// Seconds since 1970.
+    package let initiatedAt: Int64
+    package let passedAt: Int64?
+    /// Once passed, failures before it count no more.
+    package let failedAt: Int64?
+
+    package init(challenge: String, initiatedAt: Int64, passedAt: Int64?, failedAt: Int64?) {
+        self.challenge = challenge
+        self.initiatedAt = initiatedAt
+        self.passedAt = passedAt
+        self.failedAt = failedAt
+    }
+
+    /// How long a challenge may take: not passed by then, it counts as failed.
+    package static let timeout: Int64 = 3_600
+
+    /// When it counts as failed: as reported, or after `timeout`; nil while it is open or once passed.
+    package func failure(now: Int64) -> Int64? {
+        if passedAt != nil { return nil }
+        if let failedAt { return failedAt }
+        return now - initiatedAt >= Self.timeout ? initiatedAt + Self.timeout : nil
+    }
+}
+
+/// A decision with what came of it.
+package struct LoggedDecision: Sendable, Hashable {
+    /// The place in the log; 0 while it is not written yet.
+    package let number: Int64
+    package let record: DecisionRecord
+    /// The team's identifier.
+    package let teamID: String
+    package let label: DecisionLabel?
+    package let labelledAt: Int64?
+    /// By challenge.
+    package let checks: [CheckRecord]
+
+    package init(
+        number: Int64, record: DecisionRecord, teamID: String, label: DecisionLabel?, labelledAt: Int64?, checks: [CheckRecord]
+    ) {
+        self.number = number
+        self.record = record
+        self.teamID = teamID
+        self.label = label
+        self.labelledAt = labelledAt
+        self.checks = checks
+    }
+}
+
+/// Which decisions of the log.
+package struct DecisionFilter: Sendable {
+    /// Evaluated at or after, seconds since 1970.
+    package var since: Int64?
+    /// Evaluated before.
+    package var until: Int64?
+    /// A team's identifier.
+    package var team: String?
+    /// Only where this rule matched, was waived, missing, in error or in shadow.
+    package var rule: String?
+    /// Only with this reason code for the operator.
+    package var reason: String?
+
+    package init(
+        since: Int64? = nil, until: Int64? = nil, team: String? = nil, rule: String? = nil, reason: String? = nil
+    ) {
+        self.since = since
+        self.until = until
+        self.team = team
+        self.rule = rule
+        self.reason = reason
+    }
+
+    func admits(_ record: DecisionRecord) -> Bool {
+        if let rule {
+            let lists = [record.asked, record.skips, record.waived, record.missing, record.errors, record.shadow]
+            guard lists.contains(where: { $0.contains(rule) }) else { return false }
+        }
+        return reason.map(record.reasons.contains) ?? true
+    }
+}

@@ -1,0 +1,249 @@
+// The policies in force on this host: compiled once, followed in the store, kept where a newer one does not load.
+
+import Database
+import Accounts
+import Logging
+import RiskPolicy
+import Synchronization
+
+/// Says which policy decides for a team or app. Asking costs one short lock; the caller keeps the policy for that decision.
+package final class ActivePolicies: Sendable {
+    /// For health checks and metrics.
+    package struct Health: Sendable, Equatable {
+        /// What decides: name, version and hash of each policy in force, by name.
+        package var serving: [Serving] = []
+        /// What is not as it should be, a line each; empty where all is well. Holds nothing private.
+        package var problems: [String] = []
+        /// Whether the store answered when it was asked last.
+        package var isStoreReachable = true
+
+        package var isHealthy: Bool { problems.isEmpty && isStoreReachable }
+    }
+
+    package struct Serving: Sendable, Equatable {
+        package let name: String
+        package let version: String
+        package let hash: String
+        package let isDefault: Bool
+    }
+
+    /// What is handed out.
+    private final class Snapshot: Sendable {
+        let standard: LoadedPolicy?
+        let teams: [Int64: LoadedPolicy]
+        let apps: [String: LoadedPolicy]
+        let health: Health
+
+        init(standard: LoadedPolicy?, teams: [Int64: LoadedPolicy], apps: [String: LoadedPolicy], health: Health) {
+            self.standard = standard
+            self.teams = teams
+            self.apps = apps
+            self.health = health
+        }
+    }
+
+    /// What only `refresh` touches.
+    private struct Progress {
+        var revision: Int64 = -1
+        /// By name: what decides.
+        var good: [String: LoadedPolicy] = [:]
+        /// By name: why the policy of this name is not what decides.
+        var refused: [String: (hash: String, reason: String)] = [:]
+        var states: [PolicyHostState] = []
+        var reportedAt: Int64 = .min
+        var isReported = false
+        var isStoreReachable = true
+    }
+
+    private let repository: PolicyRepository
+    private let host: String?
+    private let logger: Logger
+    private let snapshot: Mutex<Snapshot>
+    private let progress: Mutex<Progress>
+
+    /// Seconds after which a host says again what it serves, so that one that is gone can be distinguished from one that works.
+    package static let reportInterval: Int64 = 60
+
+    /// Reads and compiles the policies of the store; where the present one does not load, the latest earlier one that does, and
+    /// where none does, the one that is part of the program. What cannot be read now is read by a later `refresh`.
+    /// - Parameter host: this machine's name, as `postern policy list` shows it; nil for a command, which is gone at once and is
+    ///   no one to wait for.
+    package init(_ repository: PolicyRepository, host: String?, now: Int64, logger: Logger) {
+        self.repository = repository
+        self.host = host
+        self.logger = logger
+        snapshot = Mutex(Snapshot(standard: nil, teams: [:], apps: [:], health: Health(problems: [Self.noPolicy])))
+        progress = Mutex(Progress())
+        refresh(now: now)
+    }
+
+    private static let noPolicy = "there is no policy, so nothing is decided: activate one with postern policy activate"
+
+    /// Makes the built-in policy active in a store that holds none; true where it did.
+    @discardableResult
+    package static func installBuiltIn(_ repository: PolicyRepository, _ change: Change) throws -> Bool {
+        guard try repository.arrangement().standard == nil else { return false }
+        return try repository.activate(.builtIn, reach: .everyone, change).isChange
+    }
+
+    // MARK: Asking
+
+    /// The policy that decides for an app of a team: the app's own, else the team's, else the default. Nil only where the
+    /// installation has no policy at all: nothing can be decided then.
+    /// - Parameters:
+    ///   - team: the team's number; nil for a team that the store does not know.
+    ///   - app: the client_id.
+    package func policy(team: Int64?, app: String?) -> LoadedPolicy? {
+        let current = snapshot.withLock { $0 }
+        if let app, let own = current.apps[app] { return own }
+        if let team, let own = current.teams[team] { return own }
+        return current.standard
+    }
+
+    package var health: Health { snapshot.withLock { $0.health } }
+
+    // MARK: Following
+
+    /// Looks whether the store says otherwise, and follows. What cannot be read or loaded leaves what decides unchanged; health
+    /// and log say so. Never throws: a host decides on whatever happens.
+    package func refresh(now: Int64) {
+        progress.withLock { progress in
+            do {
+                try follow(&progress, now: now)
+                if !progress.isStoreReachable {
+                    progress.isStoreReachable = true
+                    logger.notice("policies can be read again")
+                    updateHealth { $0.isStoreReachable = true }
+                }
+            } catch {
+                guard progress.isStoreReachable else { return }
+                progress.isStoreReachable = false
+                logger.error("policies cannot be read, the last ones stay in force", metadata: ["detail": "\(error)"])
+                updateHealth { $0.isStoreReachable = false }
+            }
+        }
+    }
+
+    private func follow(_ progress: inout Progress, now: Int64) throws {
+        // A new revision, or nothing that was ever read: the rest is known.
+        if try repository.revision() != progress.revision {
+            let arrangement = try repository.arrangement()
+            for named in arrangement.policies { try take(named, &progress) }
+            let names = Set(arrangement.policies.map(\.name))
+            progress.good = progress.good.filter { names.contains($0.key) }
+            progress.refused = progress.refused.filter { names.contains($0.key) }
+            publish(arrangement, &progress, now: now)
+            progress.revision = arrangement.revision
+            progress.isReported = false
+        }
+        if let host, !progress.isReported || now >= progress.reportedAt + Self.reportInterval {
+            let states = progress.states.map {
+                PolicyHostState(
+                    host: host, name: $0.name, wanted: $0.wanted, serving: $0.serving, reason: $0.reason, at: now)
+            }
+            // Others are told when it can be written: a store that can only be read is no reason not to decide.
+            do {
+                try repository.report(host: host, states)
+                progress.isReported = true
+            } catch {
+                logger.debug("the state of the policies cannot be reported yet", metadata: ["detail": "\(error)"])
+            }
+            progress.reportedAt = now
+        }
+    }
+
+    /// Makes sure that something decides under a name.
+    private func take(_ named: NamedPolicy, _ progress: inout Progress) throws {
+        if progress.good[named.name]?.hash == named.hash {
+            if progress.refused.removeValue(forKey: named.name) != nil {
+                logger.notice(
+                    "the active policy is in force again", metadata: ["policy": "\(named.name)", "version": "\(named.version)"])
+            }
+            return
+        }
+        // Refused before: said already, and what is stored under a hash does not change.
+        if progress.refused[named.name]?.hash == named.hash, progress.good[named.name] != nil { return }
+        do {
+            let loaded = try load(named.hash)
+            let isFirst = progress.revision < 0
+            progress.good[named.name] = loaded
+            progress.refused[named.name] = nil
+            logger.log(
+                level: isFirst ? .info : .notice, "policy in force",
+                metadata: [
+                    "policy": "\(loaded.name)", "version": "\(loaded.version)", "hash": "\(StoredPolicy.short(loaded.hash))",
+                ])
+        } catch let error as PolicyLoadError {
+            progress.refused[named.name] = (named.hash, error.message)
+            if progress.good[named.name] == nil { progress.good[named.name] = try lastGood(named) }
+            let serving = progress.good[named.name]
+            logger.error(
+                "a policy does not load, an earlier one stays in force",
+                metadata: [
+                    "policy": "\(named.name)", "hash": "\(StoredPolicy.short(named.hash))",
+                    "serving": "\(serving.map { StoredPolicy.short($0.hash) } ?? "the default")", "detail": "\(error.message)",
+                ])
+        }
+    }
+
+    private func load(_ hash: String) throws -> LoadedPolicy {
+        let stored: StoredPolicy
+        do {
+            stored = try repository.policy(hash: hash)
+        } catch is StoreRefusal {
+            throw PolicyLoadError(message: "it is no longer in the store")
+        }
+        return try LoadedPolicy(stored)
+    }
+
+    /// At the start of a process nothing is in memory: the latest earlier one that loads; for the default name at last the
+    /// one in the program.
+    private func lastGood(_ named: NamedPolicy) throws -> LoadedPolicy? {
+        for hash in try repository.earlier(named.name) where hash != named.hash {
+            if let loaded = try? load(hash) { return loaded }
+        }
+        return named.isDefault ? try? LoadedPolicy(.builtIn) : nil
+    }
+
+    private func publish(_ arrangement: PolicyArrangement, _ progress: inout Progress, now: Int64) {
+        let good = progress.good
+        let standardName = arrangement.standard?.name
+        let standard = standardName.flatMap { good[$0] } ?? snapshot.withLock { $0.standard }
+        var teams: [Int64: LoadedPolicy] = [:]
+        var apps: [String: LoadedPolicy] = [:]
+        for binding in arrangement.bindings {
+            guard let policy = good[binding.name] else { continue }
+            switch binding.target {
+            case .team: teams[binding.teamNumber] = policy
+            case .app(let clientID): apps[clientID] = policy
+            }
+        }
+        var health = Health()
+        if standard == nil { health.problems.append(Self.noPolicy) }
+        progress.states = arrangement.policies.map { named in
+            let serving = good[named.name]
+            let reason = progress.refused[named.name]?.reason
+            if let serving {
+                health.serving.append(
+                    Serving(name: named.name, version: serving.version, hash: serving.hash, isDefault: named.isDefault))
+            }
+            if reason != nil {
+                health.problems.append(
+                    "policy \(named.name) \(StoredPolicy.short(named.hash)) does not load; "
+                        + (serving.map { "\(StoredPolicy.short($0.hash)) decides" } ?? "the default is in force"))
+            }
+            return PolicyHostState(
+                host: host ?? "", name: named.name, wanted: named.hash, serving: serving?.hash, reason: reason, at: now)
+        }
+        let new = Snapshot(standard: standard, teams: teams, apps: apps, health: health)
+        snapshot.withLock { $0 = new }
+    }
+
+    private func updateHealth(_ change: (inout Health) -> Void) {
+        snapshot.withLock { current in
+            var health = current.health
+            change(&health)
+            current = Snapshot(standard: current.standard, teams: current.teams, apps: current.apps, health: health)
+        }
+    }
+}

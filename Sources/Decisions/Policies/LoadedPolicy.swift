@@ -1,0 +1,65 @@
+// A policy out of the store, compiled.
+
+import CEL
+import Foundation
+import PolicyRules
+import RiskPolicy
+
+/// A compiled policy with the hash under which the store keeps it. Shared between threads; a decision keeps a reference.
+package final class LoadedPolicy: Sendable {
+    package let policy: Policy
+    /// `sha256:` and 64 hexadecimal digits.
+    package let hash: String
+
+    package var name: String { policy.name }
+    package var version: String { policy.version }
+
+    package init(policy: Policy, hash: String) {
+        self.policy = policy
+        self.hash = hash
+    }
+
+    /// Compiles what the store holds. Throws `PolicyLoadError` for a damaged document and for one that this program refuses.
+    package convenience init(_ stored: StoredPolicy) throws(PolicyLoadError) {
+        guard stored.isIntact, let document = PolicyDocument(octets: stored.document) else {
+            throw PolicyLoadError(message: "the document in the store is damaged: its hash differs")
+        }
+        do throws(PolicyRefusal) {
+            self.init(policy: try document.policy(options: .onThisMachine), hash: stored.hash)
+        } catch {
+            throw PolicyLoadError(message: error.description)
+        }
+    }
+}
+
+/// A policy that the store holds does not load here.
+package struct PolicyLoadError: Error, Sendable, CustomStringConvertible {
+    /// One line, or several with excerpts.
+    package let message: String
+    package var description: String { message }
+}
+
+extension StoredPolicy {
+    /// The policy that is part of the program.
+    package static let builtIn: StoredPolicy = {
+        let document = PolicyDocument(files: DefaultPolicy.files)
+        let policy = try? document.policy(options: .onThisMachine)
+        return StoredPolicy(name: policy?.name ?? "risk-default", version: policy?.version ?? "", document: document.octets)
+    }()
+}
+
+extension PolicyLoadOptions {
+    /// Time zones from the machine's database.
+    package static let onThisMachine: PolicyLoadOptions = {
+        var options = PolicyLoadOptions()
+        options.zones = .system
+        return options
+    }()
+}
+
+extension TimeZoneOffsets {
+    /// IANA names, by the time-zone database of this machine.
+    package static let system = TimeZoneOffsets { zone, seconds in
+        TimeZone(identifier: zone).map { Int64($0.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds)))) }
+    }
+}

@@ -1,0 +1,331 @@
+// Risk policies: what is kept, what decides for whom, how it came to that. Whether a policy is any good is asked before.
+
+import Database
+import Accounts
+
+/// Keeps policies and says which of them decide.
+package struct PolicyRepository: Sendable {
+    /// Whether an activated policy serves everyone who is bound to no other.
+    package enum Reach: Sendable {
+        /// It does, unless a team or app is bound to its name.
+        case automatic
+        case everyone
+        /// Only those bound to its name; it stays the default where it is.
+        case bound
+    }
+
+    let database: any Database
+
+    package init(database: any Database) { self.database = database }
+
+    /// Makes a policy what its name stands for. The first one of all serves everyone, whatever `reach` says.
+    package func activate(_ policy: StoredPolicy, reach: Reach = .automatic, _ change: Change) throws -> PolicyActivation {
+        let name = try Identifier.checked(policy.name, "a policy's name")
+        return try database.write(.durable) { connection in
+            let before = try connection.policyNames()
+            let own = before.first { $0.name == name }
+            let standard = before.first(where: \.isDefault)
+            let becomesDefault: Bool
+            switch reach {
+            case .automatic: becomesDefault = try own?.isDefault == true || !connection.isPolicyBound(name)
+            case .everyone: becomesDefault = true
+            case .bound: becomesDefault = own?.isDefault == true
+            }
+            let isDefault = becomesDefault || standard == nil
+            if let own, own.hash == policy.hash, own.isDefault == isDefault {
+                try connection.keep(policy, change)
+                return PolicyActivation(policy: own, replaced: own.hash, replacedDefault: nil, isChange: false)
+            }
+            try connection.keep(policy, change)
+            let replacedDefault = isDefault && standard?.name != name ? standard?.name : nil
+            if replacedDefault != nil { try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1") }
+            try connection.set(name, policy.hash, isDefault: isDefault, change)
+            try connection.recordPolicyChange(
+                .activate, name: name, version: policy.version, hash: policy.hash, before: own?.hash,
+                defaultBefore: replacedDefault,
+                change)
+            try connection.audit(change, "policy.activate", "policy:\(name)", StoredPolicy.short(policy.hash))
+            let now = NamedPolicy(
+                name: name, version: policy.version, hash: policy.hash, isDefault: isDefault, since: change.now)
+            return PolicyActivation(policy: now, replaced: own?.hash, replacedDefault: replacedDefault, isChange: true)
+        }
+    }
+
+    /// What a rollback of a name (nil: the default) would make it stand for, as `StoredPolicy`. Throws `StoreRefusal`: `unmet`
+    /// where there is nothing before.
+    package func rollbackTarget(_ name: String?) throws -> StoredPolicy {
+        try database.read { connection in
+            let step = try connection.rollbackStep(name)
+            return try connection.policy(hash: step.hash)
+        }
+    }
+
+    /// Takes the last activation of a name (nil: the default) back. Repeated, it goes further back.
+    package func rollback(_ name: String?, _ change: Change) throws -> PolicyActivation {
+        try database.write(.durable) { connection in
+            let step = try connection.rollbackStep(name)
+            if step.restoredDefault != nil {
+                try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1")
+            }
+            if let hash = step.hashBefore {
+                let isDefault = step.current.isDefault && step.restoredDefault == nil
+                try connection.set(step.current.name, hash, isDefault: isDefault, change)
+            } else {
+                try connection.run("DELETE FROM policy_names WHERE name = \(step.current.name)")
+            }
+            if let restored = step.restoredDefault {
+                try connection.run(
+                    "UPDATE policy_names SET is_default = 1, since = \(change.now) WHERE name = \(restored)")
+            }
+            let target = try connection.policy(hash: step.hash)
+            try connection.run("UPDATE policy_changes SET undone = 1 WHERE id = \(step.change)")
+            try connection.recordPolicyChange(
+                .rollback, name: target.name, version: target.version, hash: target.hash, before: step.current.hash,
+                defaultBefore: step.restoredDefault == nil ? nil : step.current.name, change)
+            try connection.audit(change, "policy.rollback", "policy:\(target.name)", StoredPolicy.short(target.hash))
+            let isDefault = try connection.policyNames().contains { $0.name == target.name && $0.isDefault }
+            let now = NamedPolicy(
+                name: target.name, version: target.version, hash: target.hash, isDefault: isDefault, since: change.now)
+            return PolicyActivation(
+                policy: now, replaced: step.current.hash,
+                replacedDefault: step.restoredDefault == nil ? nil : step.current.name, isChange: true)
+        }
+    }
+
+    /// Remembers that a candidate was refused, so that `policy list` can say so. `reason` is cut to 2,000 characters.
+    package func recordRefusal(name: String, version: String, reason: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            try connection.recordPolicyChange(
+                .refuse, name: String(name.prefix(128)), version: String(version.prefix(64)),
+                detail: String(reason.prefix(2_000)),
+                change)
+            try connection.audit(change, "policy.refuse", "policy", "candidate not accepted")
+        }
+    }
+
+    // MARK: Bindings
+
+    /// The team or app with this identifier. Throws `StoreRefusal`: `notFound`, or `unmet` where a team and an app have it.
+    package func target(_ text: String) throws -> PolicyBindingTarget {
+        try database.read { connection in
+            let isTeam = try connection.row("SELECT id FROM teams WHERE handle = \(text)") != nil
+            let isApp = try connection.row("SELECT id FROM apps WHERE client_id = \(text)") != nil
+            switch (isTeam, isApp) {
+            case (true, false): return .team(text)
+            case (false, true): return .app(text)
+            case (true, true): throw StoreRefusal(.unmet, "\(text) is a team and an app: choose with --team or --app")
+            case (false, false):
+                throw StoreRefusal(.notFound, "there is no team and no app \(text): see postern team list, postern app list TEAM")
+            }
+        }
+    }
+
+    /// Lets a team or an app be decided for by the policy of this name; an app's own goes before its team's.
+    package func bind(_ target: PolicyBindingTarget, to name: String, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            guard try connection.row("SELECT name FROM policy_names WHERE name = \(name)") != nil else {
+                throw StoreRefusal(.notFound, "no policy \(name) is active: see postern policy list")
+            }
+            switch target {
+            case .team(let id):
+                try connection.run(
+                    """
+                    INSERT INTO policy_team_bindings (team_id, name) VALUES (\(try connection.team(id).number), \(name))
+                    ON CONFLICT (team_id) DO UPDATE SET name = excluded.name
+                    """)
+            case .app(let clientID):
+                try connection.run(
+                    """
+                    INSERT INTO policy_app_bindings (app_id, name) VALUES (\(try connection.appNumber(clientID)), \(name))
+                    ON CONFLICT (app_id) DO UPDATE SET name = excluded.name
+                    """)
+            }
+            try connection.recordPolicyChange(.bind, name: name, detail: target.description, change)
+            try connection.audit(change, "policy.bind", "policy:\(name)", target.description)
+        }
+    }
+
+    /// Lets a team or an app be decided for like the rest again. Refused (`notFound`) where it is bound to nothing.
+    package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let removed: String?
+            switch target {
+            case .team(let id):
+                removed = try connection.value(
+                    "DELETE FROM policy_team_bindings WHERE team_id = \(try connection.team(id).number) RETURNING name")
+            case .app(let clientID):
+                removed = try connection.value(
+                    "DELETE FROM policy_app_bindings WHERE app_id = \(try connection.appNumber(clientID)) RETURNING name")
+            }
+            guard let removed else { throw StoreRefusal(.notFound, "\(target) has no policy of its own") }
+            try connection.recordPolicyChange(.unbind, name: removed, detail: target.description, change)
+            try connection.audit(change, "policy.unbind", "policy:\(removed)", target.description)
+        }
+    }
+
+    // MARK: Reading
+
+    /// Grows with every change. Cheap enough to be asked every second.
+    package func revision() throws -> Int64 { try database.read { try $0.policyRevision() } }
+
+    /// What decides for whom now.
+    package func arrangement() throws -> PolicyArrangement {
+        try database.read { connection in
+            let teams = try connection.rows(
+                "SELECT t.handle, t.id, b.name FROM policy_team_bindings b JOIN teams t ON t.id = b.team_id ORDER BY t.handle"
+            ).map {
+                try PolicyBinding(target: .team($0["handle"]), teamNumber: $0["id"], name: $0["name"])
+            }
+            let apps = try connection.rows(
+                """
+                SELECT a.client_id, g.team_id, b.name FROM policy_app_bindings b
+                JOIN apps a ON a.id = b.app_id JOIN app_groups g ON g.id = a.group_id ORDER BY a.client_id
+                """
+            ).map {
+                try PolicyBinding(target: .app($0["client_id"]), teamNumber: $0["team_id"], name: $0["name"])
+            }
+            return PolicyArrangement(
+                revision: try connection.policyRevision(), policies: try connection.policyNames(), bindings: teams + apps)
+        }
+    }
+
+    /// A policy by its hash. Throws `StoreRefusal` (`notFound`).
+    package func policy(hash: String) throws -> StoredPolicy { try database.read { try $0.policy(hash: hash) } }
+
+    /// Every policy that is kept, by name, the newest first.
+    package func policies() throws -> [PolicySummary] {
+        try database.read { connection in
+            try connection.rows("SELECT hash, name, version, added_at FROM policies ORDER BY name, added_at DESC, hash").map {
+                try PolicySummary(hash: $0["hash"], name: $0["name"], version: $0["version"], addedAt: $0["added_at"])
+            }
+        }
+    }
+
+    /// The hash that a text means: a name (what it stands for now), or a hash or its beginning, at least six digits of it.
+    /// Throws `StoreRefusal`: `notFound`, or `unmet` where several begin so.
+    package func resolve(_ text: String) throws -> String {
+        if let named = try arrangement().policies.first(where: { $0.name == text }) { return named.hash }
+        let digits = text.hasPrefix("sha256:") ? text : "sha256:" + text
+        let found = digits.utf8.count >= 13 ? try policies().filter { $0.hash.hasPrefix(digits.lowercased()) } : []
+        guard let first = found.first else {
+            throw StoreRefusal(
+                .notFound,
+                "there is no policy \(text): give a name, or at least six digits of its hash; see postern policy list --all")
+        }
+        guard found.count == 1 else {
+            throw StoreRefusal(
+                .unmet,
+                "several policies begin with \(text): \(found.map { StoredPolicy.short($0.hash) }.joined(separator: ", "))")
+        }
+        return first.hash
+    }
+
+    /// The newest changes first, at most `limit`.
+    package func changes(limit: Int = 50) throws -> [PolicyChange] {
+        try database.read { connection in
+            try connection.rows(
+                """
+                SELECT id, at, actor, action, name, version, hash, hash_before, detail FROM policy_changes ORDER BY id DESC
+                LIMIT \(limit)
+                """
+            ).map(PolicyChange.init(row:))
+        }
+    }
+
+    /// What a name stood for before, the latest first, each once: for a host on which the present one does not load.
+    package func earlier(_ name: String, limit: Int = 10) throws -> [String] {
+        try database.read { connection in
+            let found: [String] = try connection.values(
+                """
+                SELECT hash_before FROM policy_changes
+                WHERE name = \(name) AND action IN ('activate', 'rollback') AND hash_before IS NOT NULL
+                ORDER BY id DESC LIMIT \(limit)
+                """)
+            var hashes: [String] = []
+            for hash in found where !hashes.contains(hash) { hashes.append(hash) }
+            return hashes
+        }
+    }
+
+    // MARK: Deleting
+
+    /// Policies that nothing here needs any more: no name stands for them, no rollback goes back to them, no host decides by
+    /// them. Decisions may still refer to them.
+    package func unneeded(addedBefore time: Int64) throws -> [String] {
+        try database.read { connection in
+            try connection.values("SELECT hash FROM policies WHERE \(Self.isUnneeded(addedBefore: time))")
+        }
+    }
+
+    /// Deletes those of the policies that are still unneeded, and what hosts said that have been silent since; gives the number
+    /// of policies.
+    package func delete(_ hashes: [String], addedBefore time: Int64) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try connection.run("DELETE FROM policy_hosts WHERE at < \(time)")
+            var count = 0
+            for hash in hashes {
+                count += try connection.run(
+                    "DELETE FROM policies WHERE \(Self.isUnneeded(addedBefore: time)) AND hash = \(hash)")
+            }
+            return count
+        }
+    }
+
+    private static func isUnneeded(addedBefore time: Int64) -> SQL {
+        """
+        added_at < \(time) AND hash NOT IN (SELECT hash FROM policy_names)
+        AND hash NOT IN (SELECT serving FROM policy_hosts WHERE serving IS NOT NULL)
+        AND hash NOT IN (
+            SELECT hash_before FROM policy_changes WHERE hash_before IS NOT NULL AND id IN (
+                SELECT MAX(id) FROM policy_changes WHERE action = 'activate' AND undone = 0 GROUP BY name))
+        """
+    }
+
+    // MARK: Hosts
+
+    /// Replaces what a host says of its policies.
+    package func report(host: String, _ states: [PolicyHostState]) throws {
+        try database.write(.relaxed) { connection in
+            try connection.run("DELETE FROM policy_hosts WHERE host = \(host)")
+            for state in states {
+                try connection.run(
+                    """
+                    INSERT INTO policy_hosts (host, name, wanted, serving, reason, at)
+                    VALUES (\(host), \(state.name), \(state.wanted), \(state.serving),
+                        \(state.reason.map { String($0.prefix(2_000)) }), \(state.at))
+                    """)
+            }
+        }
+    }
+
+    /// What the hosts said last, by host and name.
+    package func hosts() throws -> [PolicyHostState] {
+        try database.read { connection in
+            try connection.rows("SELECT host, name, wanted, serving, reason, at FROM policy_hosts ORDER BY host, name").map {
+                try PolicyHostState(
+                    host: $0["host"], name: $0["name"], wanted: $0["wanted"], serving: $0["serving"], reason: $0["reason"],
+                    at: $0["at"])
+            }
+        }
+    }
+}
+
+extension PolicyChange {
+    /// From columns id, at, actor, action, name, version, hash, hash_before, detail.
+    fileprivate init(row: SQLRow) throws {
+        try self.init(
+            number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], name: row["name"],
+            version: row["version"], hash: row["hash"], hashBefore: row["hash_before"], detail: row["detail"])
+    }
+}
+
+extension Store {
+    /// Deletes policies added before a time that are not active, to which no rollback leads, by which no host decides and to
+    /// which no logged decision refers; gives their number. The log is only read where there is something to delete.
+    package func deleteUnneededPolicies(addedBefore time: Int64) throws -> Int {
+        let candidates = try policies.unneeded(addedBefore: time)
+        guard !candidates.isEmpty else { return 0 }
+        let referred = try decisions.policyHashes()
+        return try policies.delete(candidates.filter { !referred.contains($0) }, addedBefore: time)
+    }
+}

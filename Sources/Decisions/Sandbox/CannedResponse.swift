@@ -1,0 +1,67 @@
+// Test subjects of the sandbox: anyone who is called so gets the answer that a backend's developer wants to see.
+
+import RiskPolicy
+
+/// An answer that was laid down.
+package enum CannedResponse: Sendable, Hashable {
+    case allow
+    /// Asked for these challenges, weakest first, for this reason.
+    case ask([String], reason: String)
+    /// As while the store is away.
+    case degraded
+    /// 503.
+    case unavailable
+
+    /// By `sub`, with what a developer sees.
+    package static let subjects: [(name: String, answer: CannedResponse, purpose: String)] = [
+        ("test-allow", .allow, "allow, whatever the event"),
+        ("test-human-check", .ask(["human_check"], reason: "TEST"), "asked for human_check"),
+        ("test-email-code", .ask(["email_code"], reason: "TEST"), "asked for email_code"),
+        ("test-reauthenticate", .ask(["reauthenticate"], reason: "TEST"), "asked for reauthenticate"),
+        ("test-any", .ask(["human_check", "email_code", "reauthenticate"], reason: "TEST"), "asked for any of three challenges"),
+        (
+            "test-account-history", .ask(["email_code"], reason: BuiltInReason.accountHistory),
+            "asked for a check that depends on other teams"
+        ),
+        ("test-unknown-challenge", .ask(["palm_reading"], reason: "TEST"), "asked for a challenge that no backend knows yet"),
+        ("test-degraded", .degraded, "asked for reauthenticate, as while history is unavailable"),
+        ("test-unavailable", .unavailable, "no answer: 503 with Retry-After"),
+    ]
+
+    /// The answer for a subject; nil for everyone else, for whom the policy decides.
+    package static func answer(_ name: String) -> CannedResponse? { subjects.first { $0.name == name }?.answer }
+
+    /// The decision with this answer in place of the policy's.
+    func applied(to record: DecisionRecord) -> DecisionRecord {
+        var record = record
+        record.asked = []
+        record.skips = []
+        record.waived = []
+        record.overriddenBy = nil
+        record.credentialState = "authorized"
+        let reasons: [String]
+        switch self {
+        case .allow:
+            record.decision = PolicyDecision.allow.rawValue
+            record.challenges = []
+            reasons = ["TEST"]
+        case .ask(let challenges, let reason):
+            record.decision = PolicyDecision.requireVerification.rawValue
+            record.challenges = challenges
+            reasons = [reason]
+        case .degraded:
+            record.decision = PolicyDecision.requireVerification.rawValue
+            record.challenges = ["reauthenticate"]
+            record.isDegraded = true
+            reasons = [BuiltInReason.historyUnavailable]
+        case .unavailable: return record
+        }
+        record.reasons = reasons
+        record.wireReasons = reasons
+        if record.event == PolicyEvent.upgrade.rawValue {
+            record.upgradeResult =
+                record.decision == PolicyDecision.allow.rawValue ? UpgradeResult.success : UpgradeResult.twoFactorRequired
+        }
+        return record
+    }
+}

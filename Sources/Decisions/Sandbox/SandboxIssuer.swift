@@ -1,0 +1,78 @@
+// An issuer of identity tokens for trying things out: a key in memory, any claims that are asked for.
+
+import SignIn
+import InternetMessage
+import JSON
+
+/// What a test token is to say.
+package struct SandboxToken: Sendable {
+    package var subject: String
+    /// The `client_id`.
+    package var audience: String
+    /// The claim to write; nil for none.
+    package var nonceClaim: String?
+    /// 0, 1, 2, or anything else that a test wants to see ignored; nil for none.
+    package var realUserStatus: Int64?
+    package var nonceSupported: Bool?
+    package var email: String?
+    /// Seconds.
+    package var lifetime: Int64
+    /// Seconds since 1970; nil: now.
+    package var issuedAt: Int64?
+
+    package init(
+        subject: String, audience: String, nonceClaim: String? = nil, realUserStatus: Int64? = nil, nonceSupported: Bool? = nil,
+        email: String? = nil, lifetime: Int64 = 600, issuedAt: Int64? = nil
+    ) {
+        self.subject = subject
+        self.audience = audience
+        self.nonceClaim = nonceClaim
+        self.realUserStatus = realUserStatus
+        self.nonceSupported = nonceSupported
+        self.email = email
+        self.lifetime = lifetime
+        self.issuedAt = issuedAt
+    }
+}
+
+/// Mints tokens, and is the directory and key source that verify them. Its key exists in this process only.
+package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
+    /// `iss`.
+    package let issuer: String
+    private let key: IdentitySigningKey
+    private let keySet: JWKSet
+
+    /// Makes a key. Throws where the library cannot.
+    package static func make(issuer: String) throws -> SandboxIssuer {
+        let (key, _) = try IdentitySigningKey.generate()
+        return SandboxIssuer(issuer: issuer, key: key, keySet: JWKSet([key.verificationKey]))
+    }
+
+    private init(issuer: String, key: IdentitySigningKey, keySet: JWKSet) {
+        self.issuer = issuer
+        self.key = key
+        self.keySet = keySet
+    }
+
+    package func issuer(_ iss: String) async throws -> IssuerConfiguration? {
+        guard iss.hasSameOctets(as: issuer) else { return nil }
+        return IssuerConfiguration(name: "sandbox", issuer: issuer, source: .inline(""))
+    }
+
+    package func keys(of issuer: IssuerConfiguration, for keyID: String) async throws(KeysUnavailable) -> JWKSet { keySet }
+
+    /// A signed token.
+    /// - Parameter now: seconds since 1970.
+    package func mint(_ token: SandboxToken, now: Int64) throws -> String {
+        let issuedAt = token.issuedAt ?? now
+        var claims: JSONObject = [
+            "iss": .string(issuer), "aud": .string(token.audience), "sub": .string(token.subject),
+            "iat": .integer(issuedAt), "exp": .integer(issuedAt &+ token.lifetime),
+        ]
+        claims["nonce"] = token.nonceClaim.map(JSONValue.string)
+        claims["nonce_supported"] = token.nonceSupported.map(JSONValue.bool)
+        claims["real_user_status"] = token.realUserStatus.map(JSONValue.integer)
+        claims["email"] = token.email.map(JSONValue.string)
+        return try key.sign(claims)
+    }
+}

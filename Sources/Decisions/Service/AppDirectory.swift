@@ -1,0 +1,51 @@
+// Apps in memory: a question costs no read for its app, and is answered while the store is away.
+
+import Accounts
+import Synchronization
+
+/// Apps by `client_id`, each at most `freshness` old while the store answers, and as it was known last while it does not.
+package final class AppDirectory: Sendable {
+    private struct Entry {
+        let app: DecisionApp
+        let readAt: Int64
+    }
+
+    /// Seconds after which an app is read again.
+    package static let freshness: Int64 = 5
+    /// Apps held; beyond it those not asked about for longest are read again.
+    private static let capacity = 100_000
+
+    private let repository: AppRepository
+    private let entries = Mutex<[String: Entry]>([:])
+
+    package init(_ repository: AppRepository) { self.repository = repository }
+
+    /// Reads every app, so that none is unknown should the store go away. Blocks.
+    package func preload(now: Int64) throws {
+        let apps = try repository.decisionApps(limit: Self.capacity)
+        entries.withLock { entries in
+            for app in apps { entries[app.clientID] = Entry(app: app, readAt: now) }
+        }
+    }
+
+    /// An app that is known and fresh; nil where it must be read.
+    package func fresh(_ clientID: String, now: Int64) -> DecisionApp? {
+        entries.withLock { entries in
+            guard let entry = entries[clientID], now - entry.readAt < Self.freshness else { return nil }
+            return entry.app
+        }
+    }
+
+    /// An app as it was known last.
+    package func known(_ clientID: String) -> DecisionApp? { entries.withLock { $0[clientID]?.app } }
+
+    /// Reads an app. Blocks.
+    package func read(_ clientID: String, now: Int64) throws -> DecisionApp? {
+        let app = try repository.decisionApp(clientID: clientID)
+        entries.withLock { entries in
+            if entries.count >= Self.capacity, entries[clientID] == nil { entries.removeAll() }
+            entries[clientID] = app.map { Entry(app: $0, readAt: now) }
+        }
+        return app
+    }
+}

@@ -1,0 +1,386 @@
+// Questions to answers: looks up, decides by the pure core, and applies what was settled.
+
+import Database
+import Accounts
+import SignIn
+import CEL
+import Logging
+import MailCrypto
+import RiskPolicy
+import Support
+import Synchronization
+
+/// An answer, ready to be sent.
+package struct DecisionReply: Sendable {
+    /// One line of JSON.
+    package let body: String
+    /// What was decided just now; nil where an earlier answer is given again.
+    package let record: DecisionRecord?
+}
+
+/// Answers questions. Share one between threads.
+///
+/// While the store is away it goes on: without history, with what the token says and this process remembers, as `degraded`.
+package final class DecisionService: Sendable {
+    /// How the service is set up.
+    package struct Settings: Sendable {
+        /// The `iss` of this installation's own tokens; nil where it issues none.
+        package var ownIssuer: String?
+        /// Seconds for which an answer is valid.
+        package var validity: Int64
+        /// Answers that were laid down for test subjects, by `sub`; nil outside a sandbox.
+        package var canned: (@Sendable (String) -> CannedResponse?)?
+
+        package init(
+            ownIssuer: String? = nil, validity: Int64 = 300, canned: (@Sendable (String) -> CannedResponse?)? = nil
+        ) {
+            self.ownIssuer = ownIssuer
+            self.validity = validity
+            self.canned = canned
+        }
+    }
+
+    /// What a verified token of a question comes to.
+    struct VerifiedSubject: Sendable {
+        let facts: TokenFacts
+        let subject: GrantSubject
+        /// `DecisionMarks.subject`.
+        let subjectMark: [UInt8]
+        /// `DecisionMarks.nonce`; nil where the token has none.
+        let nonceMark: [UInt8]?
+        /// Seconds since 1970: when the token is surely refused.
+        let endsAt: Int64
+        /// The token's `sub`.
+        let name: String
+    }
+
+    /// Seconds between two writings of when a grant was seen: `hours_since_seen` counts hours.
+    private static let seenResolution: Int64 = 3_600
+    /// Decisions that may wait for the log before a question waits for them: half of what has room, so that a disk that takes
+    /// some seconds to sync is noticed by no one.
+    private static let backlog = DecisionLogBuffer.standardCapacity / 2
+    /// How often a question is decided again because its grant changed meanwhile.
+    private static let attempts = 3
+
+    let store: Store
+    private let policies: any PolicySource
+    private let verifier: any IdentityTokenVerifying
+    let log: DecisionLogBuffer
+    let commits: GroupCommit
+    private let reads: GroupRead
+    let executor: any BlockingExecutor
+    /// Where conditions are interpreted: some ten milliseconds of work, for which Swift's few threads are not there.
+    private let interpreting: any BlockingExecutor
+    let apps: AppDirectory
+    let memory: DecisionMemory
+    let breaker: StoreBreaker
+    package let statistics = DecisionStatistics()
+    let settings: Settings
+    let now: @Sendable () -> Int64
+    let logger: Logger
+    /// Sees each decision once, for metrics.
+    private let observe: @Sendable (DecisionRecord) -> Void
+    private let sources = Mutex<[String: SignalSource]>([:])
+    private let rates = Mutex<[Int64: (rates: AppRates, readAt: Int64)]>([:])
+
+    /// - Parameters:
+    ///   - executor: where calls of the store block.
+    ///   - interpreting: where policies decide that take long; nil for the same. Not where health is asked for.
+    package init(
+        store: Store, policies: any PolicySource, verifier: any IdentityTokenVerifying, log: DecisionLogBuffer,
+        commits: GroupCommit, reads: GroupRead, executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil,
+        memory: DecisionMemory = DecisionMemory(),
+        breaker: StoreBreaker = StoreBreaker(), settings: Settings = Settings(), now: @escaping @Sendable () -> Int64,
+        logger: Logger, observe: @escaping @Sendable (DecisionRecord) -> Void = { _ in }
+    ) {
+        self.store = store
+        self.policies = policies
+        self.verifier = verifier
+        self.log = log
+        self.commits = commits
+        self.reads = reads
+        self.executor = executor
+        self.interpreting = interpreting ?? executor
+        self.memory = memory
+        self.breaker = breaker
+        self.settings = settings
+        self.now = now
+        self.logger = logger
+        self.observe = observe
+        apps = AppDirectory(store.apps)
+    }
+
+    /// Reads what must be known should the store go away. Blocks.
+    package func warmUp() throws { try apps.preload(now: now()) }
+
+    // MARK: Deciding
+
+    /// Answers a question. Throws `DecisionError` only for questions that cannot be taken: a valid one always gets an answer.
+    package func decide(_ question: DecisionRequest, for team: Requester) async throws -> DecisionReply {
+        try question.check()
+        let time = try clock()
+        let app = try await app(question.clientID, of: team)
+        guard let policy = policies.policy(team: team.number, app: app.clientID) else {
+            throw DecisionError.unavailable("no policy is active", retryAfter: 30)
+        }
+        let source = source(policy)
+        let context = try source.context(question.context)
+        let token = try await meaning(of: question, app: app, now: time.seconds)
+        if let token, let mark = token.nonceMark, let used = memory.nonce(mark) {
+            return try repeated(used, by: token, event: question.event.rawValue)
+        }
+        let asking = DecisionContext(
+            question: question, app: app, policy: policy, source: source, context: context, token: token, time: time,
+            id: try Self.newID(now: time.seconds),
+            appAccountMark: question.appAccount.map { store.decisionMarks.appAccount(team: team.number, account: $0) },
+            canned: settings.canned.flatMap { canned in (token?.name ?? question.sub ?? question.appAccount).flatMap(canned) })
+        if case .unavailable? = asking.canned {
+            throw DecisionError.unavailable("this test subject never gets an answer", retryAfter: 2)
+        }
+        if breaker.isClosed, !commits.isStalled {
+            do {
+                return try await decideWithHistory(asking)
+            } catch let error where Self.isStoreTrouble(error) {
+                breaker.failed()
+                logger.warning("the store does not answer: deciding without history", metadata: ["detail": "\(error)"])
+            }
+        }
+        return try await decideWithoutHistory(asking)
+    }
+
+    /// One question with what belongs to it.
+    private struct DecisionContext: Sendable {
+        let question: DecisionRequest
+        let app: DecisionApp
+        let policy: LoadedPolicy
+        let source: SignalSource
+        let context: [(slot: Int, name: String, value: CELValue)]
+        let token: VerifiedSubject?
+        let time: CELTimestamp
+        let id: String
+        let appAccountMark: [UInt8]?
+
+        let canned: CannedResponse?
+
+        var subject: GrantSubject? { token?.subject ?? question.sub.map { .named($0) } }
+    }
+
+    private func decideWithHistory(_ asking: DecisionContext) async throws -> DecisionReply {
+        for attempt in 1...Self.attempts {
+            let (history, rates, isBound) = try await read(asking)
+            let view = GrantView(
+                claimed: asking.question.event, history: history, token: asking.token?.facts, isGone: asking.app.isGone,
+                now: asking.time.seconds)
+            let facts = SignalSource.Facts(
+                view: view, history: history, token: asking.token?.facts, rates: rates, context: asking.context,
+                time: asking.time)
+            let record = try await compose(asking, facts, isBound: isBound)
+            let answer = DecisionResponse.json(record)
+            let nonce = nonce(asking, record, answer)
+            guard
+                var decisionWrite = DecisionBuilder.decisionWrite(
+                    record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
+            else {
+                note(record)
+                log.add(record, seen: seen(history, asking.time.seconds))
+                // A store that answers but writes too slowly sets the pace: nothing is lost for lack of room.
+                if log.count > Self.backlog { try? await executor.run { [log] in try log.flush() } }
+                return DecisionReply(body: answer, record: record)
+            }
+            // Whatever happens, the last attempt counts.
+            if attempt == Self.attempts { decisionWrite.expected = nil }
+            switch try await store.decisionWrites.apply(decisionWrite, in: commits) {
+            case .written:
+                if let nonce { memory.remember(nonce) }
+                note(record)
+                return DecisionReply(body: answer, record: record)
+            case .nonceConsumed(let used):
+                memory.remember(used)
+                if let token = asking.token { return try repeated(used, by: token, event: asking.question.event.rawValue) }
+            case .changed, .boundAlready: continue
+            }
+        }
+        throw TemporaryStoreError(.busy, "a grant changed again and again")
+    }
+
+    /// One read on one snapshot; the rates of the app are read again every few seconds.
+    private func read(_ asking: DecisionContext) async throws -> (GrantHistory?, AppRates?, Bool) {
+        let (app, now) = (asking.app, asking.time.seconds)
+        let known = asking.source.readsRates ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
+        let read = try await store.history.read(
+            HistoryRequest(
+                team: app.teamNumber, group: app.groupNumber, subject: asking.subject,
+                ratesOfApp: known == nil ? app.number : nil,
+                appAccountMark: asking.appAccountMark, now: now), in: reads)
+        if let fresh = read.rates { rates.withLock { $0[app.number] = (fresh, now) } }
+        return (read.history, asking.source.readsRates ? known ?? read.rates : nil, read.isAppAccountBound)
+    }
+
+    private func knownRates(_ app: Int64, now: Int64) -> AppRates? {
+        rates.withLock { rates in
+            guard let entry = rates[app], now - entry.readAt < AppDirectory.freshness else { return nil }
+            return entry.rates
+        }
+    }
+
+    private func decideWithoutHistory(_ asking: DecisionContext) async throws -> DecisionReply {
+        let status = asking.token.flatMap { memory.firstStatus($0.subjectMark, given: $0.facts.realUserStatus) }
+        let view = GrantView(claimed: asking.question.event, token: asking.token?.facts, rememberedStatus: status)
+        let facts = SignalSource.Facts(
+            view: view, history: nil, token: asking.token?.facts, context: asking.context, isHistoryAvailable: false,
+            time: asking.time)
+        let record = try await compose(asking, facts, isBound: false)
+        let answer = DecisionResponse.json(record)
+        let nonce = nonce(asking, record, answer)
+        if let nonce, let token = asking.token, let used = memory.consume(nonce) {
+            return try repeated(used, by: token, event: asking.question.event.rawValue)
+        }
+        if let decisionWrite = DecisionBuilder.decisionWrite(
+            record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
+        {
+            log.add(decisionWrite)
+        } else {
+            log.add(record)
+        }
+        note(record)
+        return DecisionReply(body: answer, record: record)
+    }
+
+    private func compose(_ asking: DecisionContext, _ facts: SignalSource.Facts, isBound: Bool) async throws -> DecisionRecord {
+        let request = CompositionRequest(
+            id: asking.id, app: asking.app, claimed: asking.question.event, isNamed: asking.subject != nil,
+            appAccountMark: asking.appAccountMark, isBound: isBound, validity: settings.validity)
+        let marks = store.decisionMarks
+        let composed: @Sendable () -> DecisionRecord = {
+            DecisionBuilder.compose(request, facts, policy: asking.policy, signals: asking.source, marks: marks)
+        }
+        let record = asking.policy.policy.decidesAtOnce ? composed() : try await interpreting.run(composed)
+        guard let canned = asking.canned else { return record }
+        return canned.applied(to: record)
+    }
+
+    private func nonce(_ asking: DecisionContext, _ record: DecisionRecord, _ answer: String) -> ConsumedNonce? {
+        guard let token = asking.token, let mark = token.nonceMark else { return nil }
+        return ConsumedNonce(
+            mark: mark, subject: token.subjectMark, claimedEvent: record.claimedEvent, event: record.event, decisionID: record.id,
+            answer: answer, expiresAt: token.endsAt)
+    }
+
+    private func seen(_ history: GrantHistory?, _ now: Int64) -> (grant: Int64, at: Int64)? {
+        guard let grant = history?.grant, now - (grant.lastSeenAt ?? 0) >= Self.seenResolution else { return nil }
+        return (grant.number, now)
+    }
+
+    private func note(_ record: DecisionRecord) {
+        statistics.count(record)
+        observe(record)
+        if record.overriddenBy != nil {
+            logger.warning(
+                "a guarantee overrode the rules of the policy",
+                metadata: ["decision": "\(record.id)", "policy": "\(record.policyName)", "hash": "\(record.policyHash)"])
+        }
+    }
+
+    // MARK: What belongs to a question
+
+    func clock() throws -> CELTimestamp {
+        guard let time = CELTimestamp(seconds: now()) else {
+            throw DecisionError.unavailable("the clock is wrong", retryAfter: 60)
+        }
+        return time
+    }
+
+    /// The app of a question. One of another team is as unknown as one that does not exist.
+    func app(_ clientID: String, of team: Requester) async throws -> DecisionApp {
+        let time = now()
+        var app = apps.fresh(clientID, now: time)
+        if app == nil {
+            app = apps.known(clientID)
+            if breaker.isClosed {
+                do {
+                    app = try await executor.run { [apps] in try apps.read(clientID, now: time) }
+                } catch let error where Self.isStoreTrouble(error) {
+                    breaker.failed()
+                }
+            }
+            if app == nil, !breaker.isClosed {
+                throw DecisionError.unavailable(
+                    "the store is unavailable, and this app was not asked about before", retryAfter: 5)
+            }
+        }
+        guard let app = app?.asked(by: team.number) else {
+            throw DecisionError.invalid("/client_id", "the team has no such app")
+        }
+        return app
+    }
+
+    /// The question's token, verified.
+    private func meaning(of question: DecisionRequest, app: DecisionApp, now: Int64) async throws -> VerifiedSubject? {
+        guard let token = question.identityToken else { return nil }
+        return try await meaning(of: token, nonce: question.nonce, sub: question.sub, app: app, now: now)
+    }
+
+    /// A token, verified for an app.
+    func meaning(
+        of token: String, nonce: String?, sub: String?, app: DecisionApp, now: Int64
+    ) async throws -> VerifiedSubject {
+        let expected = ExpectedNonce(
+            nonce, form: SignIn.NonceForm(rawValue: app.nonceForm.rawValue), isRequired: app.isNonceRequired)
+        let verified: VerifiedToken
+        do {
+            verified = try await verifier.verify(token, audience: app.clientID, nonce: expected, now: now)
+        } catch TokenVerificationFailure.rejected(let rejection) {
+            statistics.countRejectedToken()
+            throw DecisionError.invalid(rejection.check == .nonce ? "/nonce" : "/identity_token", rejection.description)
+        } catch TokenVerificationFailure.unavailable(let trouble) {
+            logger.warning("a token cannot be verified now", metadata: ["detail": "\(trouble)"])
+            throw DecisionError.unavailable("the keys of the token's issuer are unavailable", retryAfter: trouble.retryAfter)
+        } catch let error where Self.isStoreTrouble(error) {
+            breaker.failed()
+            throw DecisionError.unavailable("the issuers cannot be read now", retryAfter: 5)
+        }
+        let claims = verified.claims
+        if let sub, !sub.hasSameOctets(as: claims.subject) {
+            throw DecisionError.invalid("/sub", "it is not the subject of the identity token")
+        }
+        let isOwn = settings.ownIssuer.map { $0.hasSameOctets(as: claims.issuer) } ?? false
+        let marks = store.decisionMarks
+        return VerifiedSubject(
+            facts: TokenFacts(
+                issuedAt: claims.issuedAt, realUserStatus: claims.realUserStatus?.rawValue, hasEmail: claims.email != nil,
+                isExternal: !isOwn),
+            subject: isOwn ? .own(sub: claims.subject) : .external(issuer: claims.issuer, subject: claims.subject),
+            subjectMark: marks.subject(issuer: claims.issuer, subject: claims.subject),
+            nonceMark: claims.nonce.map { marks.nonce(issuer: claims.issuer, audience: claims.audience, claim: $0) },
+            endsAt: claims.expiresAt &+ verified.issuer.leeway, name: claims.subject)
+    }
+
+    /// The answer that a nonce was given before, to the same subject about the same event.
+    func repeated(_ used: ConsumedNonce, by token: VerifiedSubject, event: String) throws -> DecisionReply {
+        guard constantTimeEqual(used.subject, token.subjectMark), event == used.claimedEvent || event == used.event else {
+            statistics.countRepeatedNonce()
+            throw DecisionError.conflict("the nonce was used before, for another account or event: ask for a new token")
+        }
+        return DecisionReply(body: used.answer, record: nil)
+    }
+
+    private func source(_ policy: LoadedPolicy) -> SignalSource {
+        sources.withLock { sources in
+            if let known = sources[policy.hash] { return known }
+            // Policies change rarely; those of long ago need no place.
+            if sources.count >= 100 { sources = [:] }
+            let source = SignalSource(policy.policy)
+            sources[policy.hash] = source
+            return source
+        }
+    }
+
+    /// `rd_`, seven characters of time and 95 random bits. What is decided at one time is together in the log's index, which
+    /// would else be written all over.
+    static func newID(now: Int64) throws -> String {
+        let time = String(decoding: Base32.encode(UInt64(clamping: now), digits: 7), as: UTF8.self)
+        return "rd_" + time + Base32.characters(fromRandom: try SecureRandom.bytes(count: 19))
+    }
+
+    static func isStoreTrouble(_ error: any Error) -> Bool { error is TemporaryStoreError || error is PermanentStoreError }
+}

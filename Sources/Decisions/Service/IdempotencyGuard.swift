@@ -1,0 +1,133 @@
+// Idempotency keys in front of the service: in memory first, in the store for a restart and for other hosts.
+
+import Accounts
+import MailCrypto
+import Synchronization
+
+/// Remembers answers by key, per team and endpoint. While the store is away memory alone serves: an answer goes on.
+package final class IdempotencyGuard: Sendable {
+    fileprivate struct Key: Hashable, Sendable {
+        let team: Int64
+        let endpoint: String
+        let mark: [UInt8]
+    }
+
+    private struct Entry {
+        let body: [UInt8]
+        let begunAt: Int64
+        var answer: (status: Int, body: String)?
+    }
+
+    /// A key that was claimed: finish or abandon it.
+    package struct Claim: Sendable {
+        fileprivate let key: Key
+        fileprivate let isStored: Bool
+        /// Names the claim: a later one of the same key begins later.
+        fileprivate let begunAt: Int64
+    }
+
+    /// What to do with a request.
+    package enum Verdict: Sendable {
+        case proceed(Claim)
+        case answered(status: Int, body: String)
+        case inFlight
+        case otherBody
+    }
+
+    /// Answers held in memory: some 700 octets each.
+    private static let capacity = 20_000
+
+    private let store: Store
+    private let executor: any BlockingExecutor
+    private let breaker: StoreBreaker
+    private let now: @Sendable () -> Int64
+    private let entries: Mutex<BoundedMemory<Key, Entry>>
+
+    package init(
+        store: Store, executor: any BlockingExecutor, breaker: StoreBreaker, now: @escaping @Sendable () -> Int64
+    ) {
+        self.store = store
+        self.executor = executor
+        self.breaker = breaker
+        self.now = now
+        entries = Mutex(BoundedMemory(capacity: Self.capacity))
+    }
+
+    /// Claims a key for a request.
+    /// - Parameters:
+    ///   - endpoint: distinct for each path, ids of decisions included.
+    ///   - body: the octets of the request's body.
+    package func claim(team: Int64, endpoint: String, key text: String, body: [UInt8]) async throws -> Verdict {
+        let key = Key(team: team, endpoint: endpoint, mark: store.decisionMarks.idempotencyKey(text))
+        let hash = SHA256.hash(body)
+        let time = now()
+        if let verdict = remembered(key, hash, time) { return verdict }
+        guard breaker.isClosed else { return .proceed(Claim(key: key, isStored: false, begunAt: time)) }
+        do {
+            let claim = try await executor.run { [store] in
+                try store.idempotency.claim(team: key.team, endpoint: key.endpoint, key: key.mark, body: hash, now: time)
+            }
+            switch claim {
+            case .new: return .proceed(Claim(key: key, isStored: true, begunAt: time))
+            case .answered(let status, let body):
+                entries.withLock { $0.set(key, Entry(body: hash, begunAt: time, answer: (status, body))) }
+                return .answered(status: status, body: body)
+            case .inFlight:
+                forget(key)
+                return .inFlight
+            case .otherBody:
+                forget(key)
+                return .otherBody
+            }
+        } catch let error where DecisionService.isStoreTrouble(error) {
+            breaker.failed()
+            return .proceed(Claim(key: key, isStored: false, begunAt: time))
+        } catch {
+            forget(key)
+            throw error
+        }
+    }
+
+    /// What memory says; nil where the key is new to it, which then counts as in flight.
+    private func remembered(_ key: Key, _ hash: [UInt8], _ time: Int64) -> Verdict? {
+        entries.withLock { entries in
+            if let entry = entries[key], time - entry.begunAt < IdempotencyRepository.retention {
+                guard constantTimeEqual(entry.body, hash) else { return .otherBody }
+                if let answer = entry.answer { return .answered(status: answer.status, body: answer.body) }
+                if time - entry.begunAt < IdempotencyRepository.flightTime { return .inFlight }
+            }
+            entries.set(key, Entry(body: hash, begunAt: time, answer: nil))
+            return nil
+        }
+    }
+
+    /// Keeps the answer.
+    package func finish(_ claim: Claim, status: Int, body: String) async {
+        entries.withLock { entries in
+            guard var entry = entries[claim.key], entry.begunAt == claim.begunAt else { return }
+            entry.answer = (status, body)
+            entries.set(claim.key, entry)
+        }
+        guard claim.isStored else { return }
+        // The answer was worked out: that it cannot be kept elsewhere is no reason to withhold it.
+        try? await executor.run { [store] in
+            try store.idempotency.finish(
+                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt, status: status,
+                body: body)
+        }
+    }
+
+    /// Frees the key of a request that had no answer worth keeping.
+    package func abandon(_ claim: Claim) async {
+        entries.withLock { entries in
+            if entries[claim.key]?.begunAt == claim.begunAt { entries.remove(claim.key) }
+        }
+        guard claim.isStored else { return }
+        try? await executor.run { [store] in
+            try store.idempotency.abandon(
+                team: claim.key.team, endpoint: claim.key.endpoint, key: claim.key.mark, begunAt: claim.begunAt)
+        }
+    }
+
+    private func forget(_ key: Key) { entries.withLock { $0.remove(key) } }
+}

@@ -1,0 +1,19 @@
+// What the store knows of decisions: their log and outcomes, the history they are made of, and the policies in force.
+
+import Accounts
+
+extension Store {
+    /// What was known of a user when a question was asked.
+    package var history: HistoryRepository { HistoryRepository(database: database) }
+    /// The log.
+    package var decisions: DecisionRepository { DecisionRepository(database: database) }
+    /// What a decision writes, log and history together.
+    package var decisionWrites: DecisionWriteRepository { DecisionWriteRepository(database: database) }
+    /// How checks ended that a decision asked for.
+    package var checks: CheckRepository { CheckRepository(database: database) }
+    /// Answers that are given again to who asks the same again.
+    package var idempotency: IdempotencyRepository { IdempotencyRepository(database: database) }
+    /// How many sign up with an app.
+    package var appRates: AppRateRepository { AppRateRepository(database: database) }
+    package var policies: PolicyRepository { PolicyRepository(database: database) }
+}

@@ -1,0 +1,140 @@
+// Endpoints: where a group of apps hears of changes.
+
+import Database
+import Accounts
+
+/// Sets, shows and removes event endpoints: one for each group of apps.
+package struct EndpointRepository: Sendable {
+    let database: any Database
+    let signal: OutboxSignal
+
+    /// Sets the endpoint of an app's group, in place of the one there was; what waits for it goes to the new one at once.
+    /// - Parameters:
+    ///   - clientID: any app of the group; nil for the group that consent goes to where no app is named.
+    ///   - allowsHTTP: without it, `http` is refused.
+    ///   - allowsPrivate: whether it may be at an address that is not globally reachable.
+    package func set(
+        team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
+        _ change: Change
+    ) throws -> EventEndpoint {
+        guard url.isSecure || allowsHTTP else {
+            throw StoreRefusal(
+                .invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
+        }
+        let number = try database.write(.durable) { connection in
+            let team = try connection.team(id)
+            let group =
+                try clientID.map { try connection.appGroup(team: team, clientID: $0) }
+                ?? connection.usualGroup(team: team, change)
+            try connection.run(
+                """
+                INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, created_at)
+                VALUES (\(group.number), \(group.primaryClientID ?? team.id), \(url.description), \(allowsHTTP),
+                    \(allowsPrivate), \(change.now))
+                ON CONFLICT (group_id) DO UPDATE SET url = excluded.url, allow_http = excluded.allow_http,
+                    allow_private = excluded.allow_private
+                """)
+            try connection.run(
+                """
+                INSERT INTO endpoint_health (endpoint_id) SELECT id FROM event_endpoints WHERE group_id = \(group.number)
+                ON CONFLICT (endpoint_id) DO UPDATE SET failures = 0, retry_at = 0, last_error = NULL
+                """)
+            let endpoint = try find(connection, Self.uncounted, group: group, team: id)
+            // The others are due already, however many wait.
+            try connection.run(
+                """
+                UPDATE outbox SET next_attempt_at = \(EventMoment.atOnce)
+                WHERE endpoint_id = \(endpoint.number) AND state = 'pending' AND next_attempt_at > \(EventMoment.atOnce)
+                """)
+            try connection.audit(change, "endpoint.set", "team:\(id)", "app:\(group.title) \(url)")
+            return endpoint.number
+        }
+        signal.raise()
+        guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
+            throw StoreRefusal(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")
+        }
+        return try EventEndpoint(row: row)
+    }
+
+    /// The endpoint of an app's group, or `StoreRefusal` (`notFound`).
+    package func endpoint(team id: String, app clientID: String?) throws -> EventEndpoint {
+        try database.read { connection in
+            try find(connection, group: group(connection, team: connection.team(id), app: clientID), team: id)
+        }
+    }
+
+    /// All endpoints of a team, or of everyone; those of removed groups, which still have events to deliver, for everyone only.
+    package func endpoints(team id: String? = nil) throws -> [EventEndpoint] {
+        try database.read { connection in
+            guard let id else {
+                return try connection.rows("\(Self.select) WHERE e.removed_at IS NULL ORDER BY e.id").map(
+                    EventEndpoint.init(row:))
+            }
+            let team = try connection.team(id)
+            return try connection.rows(
+                "\(Self.select) WHERE e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(team.number)) ORDER BY e.id"
+            ).map(EventEndpoint.init(row:))
+        }
+    }
+
+    /// Removes the endpoint with every event that waits for it: nothing is delivered there from then on. Events that may be many
+    /// stay until `removals` has taken them away; nothing finds them any more.
+    package func remove(team id: String, app clientID: String?, _ change: Change) throws {
+        // Counted before: whoever writes waits for what follows.
+        let pending = try endpoint(team: id, app: clientID).pending
+        try database.write(.durable) { connection in
+            let group = try group(connection, team: connection.team(id), app: clientID)
+            let endpoint = try find(connection, Self.uncounted, group: group, team: id)
+            try connection.run(
+                "UPDATE event_endpoints SET group_id = NULL, removed_at = \(change.now) WHERE id = \(endpoint.number)")
+            try connection.audit(
+                change, "endpoint.remove", "team:\(id)", "app:\(group.title) with \(pending) pending events")
+        }
+    }
+
+    private func group(_ connection: any DatabaseConnection, team: Team, app clientID: String?) throws -> AppGroup {
+        if let clientID { return try connection.appGroup(team: team, clientID: clientID) }
+        guard let group = try connection.knownUsualGroup(team: team) else { throw Self.unknown(team.id) }
+        return group
+    }
+
+    private func find(
+        _ connection: any DatabaseConnection, _ select: SQL = select, group: AppGroup, team: String
+    ) throws -> EventEndpoint {
+        let row = try connection.row("\(select) WHERE e.group_id = \(group.number)")
+        guard let row else { throw Self.unknown(team) }
+        return try EventEndpoint(row: row)
+    }
+
+    private static func unknown(_ team: String) -> StoreRefusal {
+        StoreRefusal(.notFound, "team \(team) has no such endpoint: see postern endpoint show \(team)")
+    }
+
+    static let select = select(
+        pending: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
+        parked: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
+    static let uncounted = select(pending: "0", parked: "0")
+
+    private static func select(pending: SQL, parked: SQL) -> SQL {
+        """
+        SELECT e.id, e.group_id, e.audience, e.url, e.allow_private, h.failures, h.retry_at, h.last_error, h.last_success_at,
+            e.created_at, \(pending) AS pending, \(parked) AS parked
+        FROM event_endpoints e JOIN endpoint_health h ON h.endpoint_id = e.id
+        """
+    }
+}
+
+extension EventEndpoint {
+    /// From the columns of `EndpointRepository.select`.
+    init(row: SQLRow) throws {
+        let url: EndpointURL
+        do { url = try EndpointURL(row["url"]) } catch is StoreRefusal {
+            throw PermanentStoreError(.unexpectedData, "an endpoint's URL cannot be read")
+        }
+        try self.init(
+            number: row["id"], groupNumber: row["group_id"], audience: row["audience"], url: url,
+            allowsPrivate: row["allow_private"], failures: row["failures"], retryAt: row["retry_at"],
+            lastError: row["last_error"], lastSuccessAt: row["last_success_at"], createdAt: row["created_at"],
+            pending: row["pending"], parked: row["parked"])
+    }
+}

@@ -1,0 +1,98 @@
+// Events on their way, how attempts end, and where endpoints are.
+
+import Database
+import Accounts
+
+/// An event on its way to an endpoint.
+package struct OutboxEvent: Sendable, Hashable {
+    package enum State: String, SQLCodable, Sendable, Hashable, CaseIterable { case pending, delivered, parked }
+
+    /// The place in the outbox: events of one account to one endpoint go in this order.
+    package let number: Int64
+    /// The same at every attempt.
+    package let jti: String
+    package let endpointNumber: Int64
+    /// `aud` of the event.
+    package let audience: String
+    package let accountNumber: Int64
+    package let type: EventType
+    package let sub: String
+    /// The relay address, in events about it.
+    package let email: String?
+    /// Milliseconds since 1970.
+    package let eventTime: Int64
+    /// Seconds since 1970, as all other times here.
+    package let createdAt: Int64
+    package let state: State
+    package let attempts: Int
+    /// 0 before the first attempt.
+    let lastAttemptAt: Int64
+    /// Of a new one, when it was written.
+    package let nextAttemptAt: Int64
+    package let parkAt: Int64
+    /// Why the last attempt failed; nothing the endpoint wrote.
+    package let lastError: String?
+    /// When it was delivered or parked.
+    package let endedAt: Int64?
+}
+
+/// How an attempt ended that did not deliver.
+package struct DeliveryFailure: Sendable, Hashable {
+    /// What was wrong, in words of ours: nothing that the endpoint wrote.
+    package let reason: String
+    /// Whether it says something about the endpoint, and not only about this event.
+    package let isEndpoints: Bool
+    /// Failures of the endpoint in a row, this one included. Events that fail side by side are one failure.
+    package let endpointFailures: Int
+    /// When the event may be tried again, seconds since 1970.
+    package let retryEventAt: Int64
+    /// When the endpoint may be tried again, where it is the endpoint's.
+    package let retryEndpointAt: Int64
+
+    package init(reason: String, isEndpoints: Bool, endpointFailures: Int, retryEventAt: Int64, retryEndpointAt: Int64) {
+        self.reason = reason
+        self.isEndpoints = isEndpoints
+        self.endpointFailures = endpointFailures
+        self.retryEventAt = retryEventAt
+        self.retryEndpointAt = retryEndpointAt
+    }
+}
+
+/// How one attempt ended.
+package struct DeliveryResult: Sendable {
+    package let event: OutboxEvent
+    /// Nil where the endpoint took it.
+    package let failure: DeliveryFailure?
+
+    package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) { (self.event, self.failure) = (event, failure) }
+}
+
+/// Where a group of apps hears of changes.
+package struct EventEndpoint: Sendable, Hashable {
+    package let number: Int64
+    /// Nil where the group is gone and only pending events are left.
+    package let groupNumber: Int64?
+    package let audience: String
+    package let url: EndpointURL
+    /// Whether an address that is not globally reachable may be connected to.
+    package let allowsPrivate: Bool
+    /// Failures in a row; 0 while it works.
+    package let failures: Int
+    /// While it fails, nothing is tried before.
+    package let retryAt: Int64
+    package let lastError: String?
+    package let lastSuccessAt: Int64?
+    package let createdAt: Int64
+    package let pending: Int
+    package let parked: Int
+}
+
+extension OutboxEvent {
+    /// A test event that is not in the outbox.
+    package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
+        self.init(
+            number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
+            sub: "test", email: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0, lastAttemptAt: 0,
+            nextAttemptAt: now, parkAt: now, lastError: nil, endedAt: nil)
+    }
+}

@@ -1,0 +1,428 @@
+// The outbox: events wait in it until their endpoint has taken them.
+
+import Database
+import Accounts
+import MailCrypto
+import Support
+
+/// Finds what is due and writes down how it went.
+package struct OutboxRepository: Sendable {
+    /// After a success, whatever failed before is tried again at once, unless it was tried within this many seconds: an event
+    /// that its endpoint never takes must not be tried with every other one.
+    private static let wakeAfter: Int64 = 60
+    /// Delivered events are listed for so long; parked ones can be retried for so long. Seconds.
+    private static let keepsDelivered: Int64 = 7 * 86_400
+    private static let keepsParked: Int64 = 30 * 86_400
+
+    let database: any Database
+    package let signal: OutboxSignal
+
+    // MARK: Delivery
+
+    package var leases: LeaseRepository { LeaseRepository(database: database) }
+    /// The lease of whoever delivers, one of all processes.
+    package static let lease = "events"
+
+    /// How much waits for delivery.
+    package struct Backlog: Sendable, Hashable {
+        package let events: Int
+        /// When the oldest of them was written, seconds since 1970.
+        package let oldest: Int64?
+        /// Whether all were counted; otherwise there are more, and perhaps older ones.
+        package let isWhole: Bool
+
+        package init(events: Int, oldest: Int64?, isWhole: Bool) {
+            (self.events, self.oldest, self.isWhole) = (events, oldest, isWhole)
+        }
+    }
+
+    /// Events that are counted each second; with more of them counting would keep a processor busy.
+    package static let counted = 2_000
+
+    /// How many events wait, and since when the oldest of them does, of at most `limit`.
+    package func backlog(limit: Int = counted) throws -> Backlog {
+        let row = try database.row(
+            """
+            SELECT COUNT(*) AS events, MIN(created_at) AS oldest FROM (
+                SELECT o.created_at FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
+                WHERE o.state = 'pending' LIMIT \(limit)) w
+            """)
+        let events: Int = try row?["events"] ?? 0
+        return Backlog(events: events, oldest: try row?["oldest"], isWhole: events < limit)
+    }
+
+    /// Endpoints that events wait for.
+    /// - Parameter isCounted: without it, `pending` and `parked` are 0: counting takes long where many wait.
+    package func waitingEndpoints(isCounted: Bool = true) throws -> [EventEndpoint] {
+        try database.rows(
+            """
+            \(isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
+            WHERE e.removed_at IS NULL
+                AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id
+            """
+        ).map(EventEndpoint.init(row:))
+    }
+
+    /// Events that are looked at in the order in which they are due, and accounts that are looked at one by one beyond them.
+    package static let window = 1_024
+
+    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where the lease is another's.
+    ///
+    /// How many are looked at is bounded: the first ones that are due; where those are of few accounts, the first ones of other
+    /// accounts, from a random one on, so that all have their turn.
+    /// - Parameters:
+    ///   - isProbe: for an endpoint that fails: of those that are looked at, whatever was tried least recently, due or not.
+    ///   - window: how many are looked at.
+    package func due(
+        endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, window: Int = window, under lease: Lease
+    ) throws -> [OutboxEvent]? {
+        try database.read { connection in
+            guard try connection.holds(lease) else { return nil }
+            if isProbe {
+                let heads = try connection.rows(for: heads(connection, endpoint, window)) {
+                    "\(Self.select) WHERE o.id IN \($0)"
+                }.map(OutboxEvent.init(row:))
+                return Array(heads.sorted { ($0.lastAttemptAt, $0.number) < ($1.lastAttemptAt, $1.number) }.prefix(limit))
+            }
+            let isDue: SQL = """
+                state = 'pending' AND endpoint_id = \(endpoint) AND next_attempt_at <= \(now) ORDER BY next_attempt_at, id LIMIT
+                """
+            // The window is a separate table, and only one index has the order of the inner query: while many events come to an
+            // empty table, its statistics still say that every plan costs the same.
+            var found = try connection.rows(
+                """
+                \(Self.select(from: "(SELECT * FROM outbox WHERE \(isDue) \(window))")) WHERE o.id = (
+                    SELECT p.id FROM outbox p WHERE p.state = 'pending' AND p.endpoint_id = o.endpoint_id
+                        AND p.account_id >= o.account_id ORDER BY p.account_id, p.id LIMIT 1)
+                ORDER BY o.next_attempt_at, o.id LIMIT \(limit)
+                """
+            ).map(OutboxEvent.init(row:))
+            guard found.count < limit, try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET \(window)") != nil
+            else { return found }
+            let known = Set(found.map(\.number))
+            found += try connection.rows(for: heads(connection, endpoint, window).filter { !known.contains($0) }) {
+                "\(Self.select) WHERE o.id IN \($0) AND o.next_attempt_at <= \(now)"
+            }.map(OutboxEvent.init(row:)).sorted { $0.number < $1.number }
+            return Array(found.prefix(limit))
+        }
+    }
+
+    /// The first pending event of each of so many accounts, from a random one on: a step in the index for each, however many
+    /// wait.
+    private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws -> [Int64] {
+        let ofEndpoint: SQL = "state = 'pending' AND endpoint_id = \(endpoint)"
+        let last: Int64? = try connection.value("SELECT MAX(account_id) AS last FROM outbox WHERE \(ofEndpoint)")
+        guard let last else { return [] }
+        func first(after account: SQL) -> SQL {
+            "SELECT account_id, id FROM outbox WHERE \(ofEndpoint) AND account_id > \(account) ORDER BY account_id, id LIMIT 1"
+        }
+        func heads(after account: Int64, _ count: Int) throws -> [Int64] {
+            try connection.values(
+                """
+                WITH RECURSIVE heads (account, event, place) AS (
+                    SELECT account_id, id, 1 FROM (\(first(after: "\(account)"))) f
+                    UNION ALL
+                    SELECT o.account_id, o.id, h.place + 1
+                    FROM heads h JOIN outbox o ON o.id = (SELECT f.id FROM (\(first(after: "h.account"))) f)
+                    WHERE h.place < \(count)
+                )
+                SELECT event FROM heads
+                """)
+        }
+        // Account 0 is that of test events.
+        let later = try heads(after: Int64.random(in: -1...max(0, last - 1)), count)
+        guard later.count < count else { return later }
+        let known = Set(later)
+        return later + (try heads(after: -1, count - later.count).filter { !known.contains($0) })
+    }
+
+    /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is
+    /// another's.
+    package func recordResults(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws -> Bool {
+        try database.write(.relaxed) { connection in
+            guard try connection.holds(lease) else { return false }
+            try markDelivered(results.filter { $0.failure == nil }.map(\.event), connection, now)
+            // Events that ended together are one word of their endpoint: the last.
+            var latest: [Int64: DeliveryResult] = [:]
+            for result in results {
+                if let failure = result.failure { try markFailed(result.event, failure, connection, now) }
+                if result.failure?.isEndpoints != false { latest[result.event.endpointNumber] = result }
+            }
+            for (endpoint, result) in latest.sorted(by: { $0.key < $1.key }) {
+                if let failure = result.failure {
+                    try noteFailure(of: endpoint, failure, connection)
+                } else {
+                    try noteSuccess(of: endpoint, connection, now)
+                }
+            }
+            return true
+        }
+    }
+
+    private func markDelivered(_ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64) throws {
+        var numbers = events.map(\.number)
+        guard let last = numbers.last else { return }
+        // Few statements of few sizes: the last number fills up what is left.
+        let size = numbers.count == 1 ? 1 : numbers.count <= 8 ? 8 : 64
+        while numbers.count % size > 0 { numbers.append(last) }
+        for start in stride(from: 0, to: numbers.count, by: size) {
+            try connection.run(
+                """
+                UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
+                    last_error = NULL, email = NULL
+                WHERE id IN \(list: Array(numbers[start..<(start + size)]))
+                """)
+        }
+    }
+
+    private func markFailed(
+        _ event: OutboxEvent, _ failure: DeliveryFailure, _ connection: any DatabaseConnection, _ now: Int64
+    ) throws {
+        try connection.run(
+            """
+            UPDATE outbox SET attempts = attempts + 1, last_attempt_at = \(now), next_attempt_at = \(failure.retryEventAt),
+                last_error = \(failure.reason)
+            WHERE id = \(event.number) AND state = 'pending'
+            """)
+    }
+
+    /// It works. What waits because it failed becomes due.
+    private func noteSuccess(of endpoint: Int64, _ connection: any DatabaseConnection, _ now: Int64) throws {
+        let row = try connection.row(
+            "SELECT failures, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)")
+        guard let row else { return }
+        let (failures, lastSuccess): (Int, Int64?) = try (row["failures"], row["last_success_at"])
+        guard failures > 0 || lastSuccess != now else { return }
+        try connection.run(
+            """
+            UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = \(now) WHERE endpoint_id = \(endpoint)
+            """)
+        guard failures > 0 else { return }
+        try connection.run(
+            """
+            UPDATE outbox SET next_attempt_at = \(now)
+            WHERE endpoint_id = \(endpoint) AND state = 'pending' AND next_attempt_at > \(now)
+                AND last_attempt_at <= \(now - Self.wakeAfter)
+            """)
+    }
+
+    private func noteFailure(of endpoint: Int64, _ failure: DeliveryFailure, _ connection: any DatabaseConnection) throws {
+        try connection.run(
+            """
+            UPDATE endpoint_health SET failures = CASE WHEN failures < \(failure.endpointFailures) THEN \(failure.endpointFailures)
+                    ELSE failures END, retry_at = \(failure.retryEndpointAt), last_error = \(failure.reason)
+            WHERE endpoint_id = \(endpoint)
+            """)
+    }
+
+    /// What should wait for longer than any schedule says was scheduled by a clock that was wrong: it is due now; how many
+    /// events.
+    /// - Parameters:
+    ///   - event: seconds from now on that an event waits at most.
+    ///   - endpoint: that an endpoint does.
+    package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws -> Int {
+        try database.write(.relaxed) { connection in
+            // An endpoint may ask for a longer wait than an event has: one with an event that waits too long was told by the same
+            // clock.
+            try connection.run(
+                """
+                UPDATE endpoint_health SET retry_at = \(now)
+                WHERE retry_at > \(now + endpoint) OR retry_at > \(now + event) AND EXISTS (
+                    SELECT 1 FROM outbox o WHERE o.endpoint_id = endpoint_health.endpoint_id AND o.state = 'pending'
+                        AND o.next_attempt_at > \(now + event))
+                """)
+        }
+        return try inSteps(.relaxed) { _ in
+            "o.state = 'pending' AND o.next_attempt_at > \(now + event)"
+        } change: { connection, events in
+            try connection.run(for: events) {
+                """
+                UPDATE outbox SET next_attempt_at = \(now)
+                WHERE id IN \($0) AND state = 'pending' AND next_attempt_at > \(now + event)
+                """
+            }
+        }
+    }
+
+    /// Parks what waited for three days; how many.
+    package func parkExpired(now: Int64) throws -> Int {
+        try inSteps(.relaxed) { _ in
+            "o.state = 'pending' AND o.park_at <= \(now)"
+        } change: { connection, events in
+            try connection.run(for: events) {
+                "\(Self.parking(now)) WHERE id IN \($0) AND state = 'pending' AND park_at <= \(now)"
+            }
+        }
+    }
+
+    /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
+    package static let step = 1_000
+
+    /// Changes many events, some at a time, of those that there are at the beginning. The search runs before each transaction, so
+    /// that it does not block other writers.
+    /// - Parameters:
+    ///   - condition: which ones, of `outbox o` with its endpoint `e`; asked for once.
+    ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.
+    /// - Returns: how many were changed.
+    private func inSteps(
+        _ durability: Durability, _ condition: (any DatabaseConnection) throws -> SQL,
+        change: (any DatabaseConnection, [Int64]) throws -> Int
+    ) throws -> Int {
+        let (selected, last): (SQL, Int64) = try database.read {
+            (try condition($0), try $0.value("SELECT MAX(id) AS last FROM outbox") ?? 0)
+        }
+        var (count, after, isOver, isFirst) = (0, Int64(0), false, true)
+        while !isOver {
+            let events: [Int64] = try database.values(
+                """
+                SELECT o.id FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
+                WHERE o.id > \(after) AND o.id <= \(last) AND \(selected) ORDER BY o.id LIMIT \(Self.step)
+                """)
+            isOver = events.count < Self.step
+            after = events.last ?? after
+            guard isFirst || !events.isEmpty else { break }
+            isFirst = false
+            count += try database.write(durability) { try change($0, events) }
+        }
+        return count
+    }
+
+    /// Deletes what ended long ago, at most `limit`, and marks endpoints of removed groups that nothing waits for as removed; how
+    /// many events.
+    package func deleteEnded(now: Int64, limit: Int = 1000) throws -> Int {
+        try database.write(.relaxed) { connection in
+            let count = try connection.run(
+                """
+                DELETE FROM outbox WHERE id IN (
+                    SELECT id FROM outbox WHERE ended_at IS NOT NULL
+                        AND ended_at <= CASE WHEN state = 'delivered' THEN \(now - Self.keepsDelivered)
+                            ELSE \(now - Self.keepsParked) END LIMIT \(limit))
+                """)
+            try connection.run(
+                """
+                UPDATE event_endpoints SET removed_at = \(now) WHERE group_id IS NULL AND removed_at IS NULL AND NOT EXISTS (
+                    SELECT 1 FROM outbox o WHERE o.endpoint_id = event_endpoints.id AND o.state <> 'delivered')
+                """)
+            return count
+        }
+    }
+
+    /// The address of an account that was deleted meanwhile is not kept any longer than its event.
+    private static func parking(_ now: Int64) -> SQL {
+        """
+        UPDATE outbox SET state = 'parked', ended_at = \(now),
+            email = CASE WHEN EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id) THEN email ELSE NULL END
+        """
+    }
+
+    // MARK: Administration
+
+    /// Events, the newest first.
+    /// - Parameter before: only those with a lower number.
+    package func events(
+        team: String? = nil, state: OutboxEvent.State? = nil, account: Int64? = nil, jti: String? = nil, before: Int64? = nil,
+        limit: Int = 100
+    ) throws -> [OutboxEvent] {
+        try database.read { connection in
+            var conditions: [SQL] = []
+            if let team {
+                conditions.append("e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(try connection.team(team).number))")
+            }
+            if let state { conditions.append("o.state = \(state)") }
+            if let account { conditions.append("o.account_id = \(account)") }
+            if let jti { conditions.append("o.jti = \(jti)") }
+            if let before { conditions.append("o.id < \(before)") }
+            return try connection.rows("\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY o.id DESC LIMIT \(limit)")
+                .map(OutboxEvent.init(row:))
+        }
+    }
+
+    /// Makes parked events pending again, for three more days: one, or all of a team's. How many.
+    package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws -> Int {
+        // Where a later step fails, those of the earlier ones are due all the same.
+        defer { signal.raise() }
+        return try inSteps(.durable) { connection in
+            try selection(connection, "o.state <> 'delivered'", jti: jti, team: team)
+        } change: { connection, events in
+            let count = try connection.run(for: events) {
+                """
+                UPDATE outbox SET state = 'pending', ended_at = NULL, next_attempt_at = \(EventMoment.atOnce),
+                    park_at = \(change.now + AccountChangeTracker.timeout)
+                WHERE id IN \($0) AND state <> 'delivered'
+                """
+            }
+            try connection.run(for: events) {
+                """
+                UPDATE endpoint_health SET retry_at = \(EventMoment.atOnce) WHERE retry_at > \(EventMoment.atOnce)
+                    AND endpoint_id IN (SELECT endpoint_id FROM outbox WHERE id IN \($0) AND state = 'pending')
+                """
+            }
+            try connection.audit(change, "event.retry", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
+            return count
+        }
+    }
+
+    /// Parks pending events by hand: one, or all of a team's. How many.
+    package func park(jti: String? = nil, team: String? = nil, _ change: Change) throws -> Int {
+        try inSteps(.durable) { connection in
+            try selection(connection, "o.state = 'pending'", jti: jti, team: team)
+        } change: { connection, events in
+            let count = try connection.run(for: events) { "\(Self.parking(change.now)) WHERE id IN \($0) AND state = 'pending'" }
+            try connection.audit(change, "event.park", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
+            return count
+        }
+    }
+
+    /// A condition for `inSteps`.
+    private func selection(
+        _ connection: any DatabaseConnection, _ state: SQL, jti: String?, team: String?
+    ) throws -> SQL {
+        if let jti {
+            guard try connection.row("SELECT id FROM outbox WHERE jti = \(jti)") != nil else {
+                throw StoreRefusal(.notFound, "there is no event \(jti): see postern event list")
+            }
+            return "\(state) AND o.jti = \(jti)"
+        }
+        guard let team else { return state }
+        let number = try connection.team(team).number
+        return "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(number))"
+    }
+
+    /// Puts an event that means nothing into the outbox, to try the endpoint; its `jti`.
+    package func test(_ endpoint: EventEndpoint, _ change: Change) throws -> String {
+        let jti = Base32.characters(
+            fromRandom: try database.write(.durable) { connection in
+                let octets = try connection.freshOctets(32)
+                try connection.post(
+                    .test, endpoint: endpoint.number, account: 0, sub: "test", email: nil,
+                    jti: Base32.characters(fromRandom: octets),
+                    at: EventMoment(change.now))
+                try connection.audit(change, "event.test", "endpoint:\(endpoint.number)", endpoint.audience)
+                return octets
+            })
+        signal.raise()
+        return jti
+    }
+
+    private static let select: SQL = select(from: "outbox")
+
+    private static func select(from events: SQL) -> SQL {
+        """
+        SELECT o.id, o.jti, o.endpoint_id, e.audience, o.account_id, o.type, o.sub, o.email, o.event_time, o.created_at, o.state,
+            o.attempts, o.next_attempt_at, o.park_at, o.last_error, o.ended_at, o.last_attempt_at
+        FROM \(events) o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
+        """
+    }
+}
+
+extension OutboxEvent {
+    fileprivate init(row: SQLRow) throws {
+        let createdAt: Int64 = try row["created_at"]
+        try self.init(
+            number: row["id"], jti: row["jti"], endpointNumber: row["endpoint_id"], audience: row["audience"],
+            accountNumber: row["account_id"], type: row["type"], sub: row["sub"], email: row["email"],
+            eventTime: row["event_time"], createdAt: createdAt, state: row["state"], attempts: row["attempts"],
+            lastAttemptAt: row["last_attempt_at"] ?? 0, nextAttemptAt: max(row["next_attempt_at"], createdAt),
+            parkAt: row["park_at"], lastError: row["last_error"], endedAt: row["ended_at"])
+    }
+}

@@ -1,0 +1,10 @@
+// What the store knows of events: where they go, what waits, and who delivers.
+
+import Accounts
+
+extension Store {
+    package var endpoints: EndpointRepository { EndpointRepository(database: database, signal: outboxSignal) }
+    package var outbox: OutboxRepository { OutboxRepository(database: database, signal: outboxSignal) }
+    /// Which of all hosts delivers.
+    package var leases: LeaseRepository { LeaseRepository(database: database) }
+}

@@ -1,0 +1,250 @@
+// Rows of new users, many with one statement: most of an import, and all that it needs on a server to be quick.
+
+import Database
+import Accounts
+import InternetMessage
+import MailCrypto
+import Support
+
+/// Takes rows whose users are new and that share nothing with other rows of the batch, so that their order does not matter. Every
+/// other row is left to be taken by itself.
+struct ImportBatch {
+    /// Of the first inbox of a user.
+    private static let inboxNumber: Int64 = 1
+
+    let imports: ImportRepository
+    let change: Change
+
+    /// A row that can be taken with others.
+    private struct Candidate {
+        let index: Int
+        let row: ImportRow
+        let name: String?
+        let inbox: ImportRow.Inbox
+        let entry: BlindIndex.Entry
+        var team: Team?
+        var group: AppGroup?
+        var sub: String
+        var user: Int64 = 0
+        var account: Int64 = 0
+    }
+
+    /// Takes what it can.
+    /// - Returns: what became of each row; nil for those that are left.
+    func apply(_ connection: any DatabaseConnection, _ rows: [ImportRow]) throws -> [ImportOutcome?] {
+        var outcomes = [ImportOutcome?](repeating: nil, count: rows.count)
+        var candidates = try known(connection, new(connection, alone(rows)))
+        guard !candidates.isEmpty else { return outcomes }
+        try addUsers(connection, &candidates)
+        try addInboxes(connection, candidates)
+        var withAccounts = candidates.filter { $0.team != nil }
+        try addAccounts(connection, &withAccounts)
+        try addAddresses(connection, withAccounts)
+        for candidate in candidates {
+            var counts = ImportCounts()
+            (counts.users, counts.inboxes) = (1, 1)
+            if candidate.team != nil { (counts.accounts, counts.grants, counts.addresses) = (1, 1, 1) }
+            outcomes[candidate.index] = .done(counts)
+        }
+        return outcomes
+    }
+
+    // MARK: Which
+
+    /// Rows that are well-formed and name nothing that another row names.
+    private func alone(_ rows: [ImportRow]) throws -> [Candidate] {
+        var handles: [String: Int] = [:]
+        var names: [String: Int] = [:]
+        var indexes: [[UInt8]: Int] = [:]
+        for row in rows {
+            handles[row.user, default: 0] += 1
+            if let sub = row.account?.sub { names[sub, default: 0] += 1 }
+            if let address = row.account?.address { names[address.wireForm, default: 0] += 1 }
+            if let inbox = row.inbox { indexes[imports.index.entry(inbox.address.revealed).exact, default: 0] += 1 }
+        }
+        return try rows.enumerated().compactMap { index, row in
+            guard let inbox = row.inbox, !inbox.isReplyOnly, handles[row.user] == 1,
+                (try? Identifier.checked(row.user, "a user's identifier")) == row.user
+            else { return nil }
+            let name = row.name.flatMap { try? Identifier.checkedName($0) }
+            guard (row.name == nil) == (name == nil) else { return nil }
+            let address = inbox.address.revealed
+            if let domain = HostName(address.domain), imports.relayDomains.contains(where: domain.isWithin) { return nil }
+            let entry = imports.index.entry(address)
+            guard indexes[entry.exact] == 1 else { return nil }
+            let given = [row.account?.sub, row.account?.address?.wireForm].compactMap { $0 }
+            guard given.allSatisfy({ names[$0] == 1 }), row.account?.address != nil || !imports.relayDomains.isEmpty else {
+                return nil
+            }
+            let sub = try row.account?.sub ?? Base32.characters(fromRandom: imports.addresses.random(AddressRepository.subLength))
+            return Candidate(index: index, row: row, name: name, inbox: inbox, entry: entry, sub: sub)
+        }
+    }
+
+    /// Those of which nothing is there yet.
+    private func new(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws -> [Candidate] {
+        let users = Set(
+            try connection.rows(for: candidates.map(\.row.user)) { "SELECT handle FROM users WHERE handle IN \($0)" }
+                .map { try $0.only(String.self) })
+        let searched = candidates.filter(\.inbox.isVerified).map { imports.index.search($0.inbox.address.revealed).exact }
+        let owned = Set(
+            try connection.rows(for: searched.flatMap { [$0.0, $0.1] }) {
+                "SELECT address_index FROM inboxes WHERE address_index IN \($0) AND verified_at IS NOT NULL"
+            }.map { SQLValue.blob(try $0.only()) })
+        let given = candidates.compactMap(\.row.account)
+        let subs = Set(
+            try connection.rows(for: given.compactMap(\.sub)) { "SELECT sub FROM accounts WHERE sub IN \($0)" }
+                .map { try $0.only(String.self) })
+        let taken = Set(
+            try connection.rows(for: given.compactMap(\.address?.localPart)) {
+                "SELECT local_part, domain FROM relay_addresses WHERE local_part IN \($0)"
+            }.map { try AddrSpec(row: $0) })
+        func marks(_ account: ImportRow.Account) -> [[UInt8]] {
+            [account.sub, account.address?.wireForm].compactMap { $0 }.map(imports.marks.retired)
+        }
+        let retired = try connection.retired(given.flatMap(marks))
+        return candidates.filter { candidate in
+            let search = imports.index.search(candidate.inbox.address.revealed).exact
+            guard !users.contains(candidate.row.user),
+                !candidate.inbox.isVerified || !(owned.contains(search.0) || owned.contains(search.1))
+            else { return false }
+            guard let account = candidate.row.account else { return true }
+            return !(account.sub.map(subs.contains) ?? false) && retired.isDisjoint(with: marks(account))
+                && !(account.address.map { taken.contains($0) } ?? false)
+        }
+    }
+
+    /// Those whose team and group of apps are there, with them.
+    private func known(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws -> [Candidate] {
+        struct Place: Hashable {
+            let team: String
+            let app: String?
+        }
+        var places: [Place: (Team, AppGroup)?] = [:]
+        func find(_ place: Place) throws -> (Team, AppGroup)? {
+            do {
+                let team = try connection.team(place.team)
+                if let app = place.app { return (team, try connection.appGroup(team: team, clientID: app)) }
+                return try connection.knownUsualGroup(team: team).map { (team, $0) }
+            } catch is StoreRefusal {
+                return nil
+            }
+        }
+        return try candidates.compactMap { candidate in
+            guard let account = candidate.row.account else { return candidate }
+            let place = Place(team: account.team, app: account.app)
+            if places[place] == nil { places[place] = .some(try find(place)) }
+            guard let found = places[place] ?? nil else { return nil }
+            var candidate = candidate
+            (candidate.team, candidate.group) = (found.0, found.1)
+            return candidate
+        }
+    }
+
+    // MARK: Adding
+
+    private func addUsers(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws {
+        let added = try connection.insert(
+            candidates.map { [$0.row.user, change.now, Self.inboxNumber] },
+            into: "users (handle, created_at, last_inbox_number)", "RETURNING handle AS name, id")
+        try Self.number(&candidates, \.user, by: \.row.user, added)
+        try imports.sealer.require(connection)
+        let names = try candidates.compactMap { candidate -> [any SQLBindable]? in
+            guard let name = candidate.name else { return nil }
+            let sealed = try imports.sealer.seal(name, .userName(user: candidate.user), nil)
+            return [candidate.user, sealed.key, sealed.octets]
+        }
+        try connection.update(names, of: "users", key: "id", "name_key = v.column2, name_sealed = v.column3")
+        try connection.audit(change, candidates.map { ("user.add", "user:\($0.row.user)", "") })
+    }
+
+    /// The first inbox of a user is the one that mail goes to.
+    private func addInboxes(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws {
+        guard let first = candidates.first else { return }
+        try connection.require(.index, first.entry.key)
+        try connection.insert(
+            candidates.map { candidate in
+                let address = candidate.inbox.address.revealed
+                let sealed = try imports.sealer.seal(address, .inbox(user: candidate.user), nil)
+                return [
+                    candidate.user, sealed.key, sealed.octets, candidate.entry.key, candidate.entry.exact,
+                    candidate.entry.canonical, 1, Day.number(change.now), change.now,
+                    candidate.inbox.isVerified ? change.now : nil, imports.index.velocity(address),
+                    imports.marks.inbox(canonicalIndex: imports.index.lasting(address)), Self.inboxNumber,
+                ]
+            },
+            into: """
+                inboxes (user_id, address_key, address_sealed, index_key, address_index, canonical_index, is_default,
+                    failures_from, created_at, verified_at, velocity_index, tombstone_index, number)
+                """)
+        try connection.audit(
+            change,
+            candidates.map {
+                ("inbox.add", "user:\($0.row.user)", "inbox \(Self.inboxNumber)\($0.inbox.isVerified ? " verified" : "")")
+            })
+    }
+
+    private func addAccounts(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws {
+        let added = try connection.insert(
+            candidates.compactMap { candidate in
+                guard let team = candidate.team, let account = candidate.row.account else { return nil }
+                return [team.number, candidate.user, candidate.sub, account.sharesName, account.since ?? change.now]
+            }, into: "accounts (team_id, user_id, sub, shares_name, created_at)", "RETURNING sub AS name, id")
+        try Self.number(&candidates, \.account, by: \.sub, added)
+        try connection.insert(
+            candidates.compactMap { candidate in
+                guard let group = candidate.group, let account = candidate.row.account else { return nil }
+                let since = account.since ?? change.now
+                return [candidate.account, group.number, Grant.State.authorized, since, since, account.realUserStatus]
+            }, into: "grants (account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status)")
+        try connection.audit(
+            change,
+            candidates.compactMap { candidate in
+                guard let team = candidate.team, let group = candidate.group else { return nil }
+                return (
+                    "grant.authorize", "account:\(candidate.account)",
+                    "team:\(team.id) app:\(group.title)"
+                )
+            })
+    }
+
+    private func addAddresses(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws {
+        var issued = try imports.addresses.newAddresses(
+            connection,
+            candidates.compactMap { candidate in
+                guard let account = candidate.row.account, account.address == nil else { return nil }
+                return (candidate.account, account.isForwardingOn, change.now)
+            })
+        try connection.insert(
+            candidates.compactMap { candidate in
+                guard let account = candidate.row.account, let address = account.address else { return nil }
+                issued[candidate.account] = address
+                return [
+                    candidate.account, 1, address.localPart, address.domain, account.since ?? change.now, account.isForwardingOn,
+                ]
+            }, into: "relay_addresses (account_id, ordinal, local_part, domain, created_at, forwarding_on)")
+        try connection.audit(
+            change,
+            candidates.compactMap { candidate in
+                guard let account = candidate.row.account, let address = issued[candidate.account] else { return nil }
+                return (
+                    "address.issue", "account:\(candidate.account)",
+                    "user:\(candidate.row.user) \(address.wireForm)\(account.isForwardingOn ? "" : " off")"
+                )
+            })
+    }
+
+    /// Gives what was added its number, from rows of `name` and `id`.
+    private static func number(
+        _ candidates: inout [Candidate], _ number: WritableKeyPath<Candidate, Int64>, by name: KeyPath<Candidate, String>,
+        _ rows: [SQLRow]
+    ) throws {
+        let numbers: [String: Int64] = try rows.reduce(into: [:]) { $0[try $1["name"]] = try $1["id"] }
+        for index in candidates.indices {
+            guard let found = numbers[candidates[index][keyPath: name]] else {
+                throw PermanentStoreError(.unexpectedData, "a row that was just added is missing")
+            }
+            candidates[index][keyPath: number] = found
+        }
+    }
+}

@@ -1,0 +1,11 @@
+// What the store takes in from files.
+
+import Accounts
+
+extension Store {
+    package var imports: ImportRepository {
+        ImportRepository(
+            events: accounts.events, marks: marks, users: users, inboxes: inboxes, addresses: addresses, sealer: sealer,
+            index: index, relayDomains: relayDomains)
+    }
+}

@@ -1,0 +1,333 @@
+// Codes and tokens: issued, exchanged, refreshed and ended. Only keyed hashes of them are kept.
+
+import Database
+import Accounts
+import InternetMessage
+import MailCrypto
+
+/// Issues codes and tokens. Whatever a call gives out it wrote down first, in the transaction in which `finish` makes the answer:
+/// an answer that cannot be made leaves nothing behind.
+package struct ProviderRepository: Sendable {
+    let grants: GrantRepository
+    let users: UserRepository
+    let inboxes: InboxRepository
+    let secrets: SecretHash
+    private var events: AccountEvents { grants.addresses.events }
+    private var database: any Database { events.database }
+
+    // MARK: Authorization
+
+    /// Notes the user's consent and issues a code. Refused: an app, user or inbox that is not there, a redirect URI that is not
+    /// registered for the app, an e-mail address for a user without verified inbox.
+    package func authorize<T>(
+        _ request: ProviderAuthorization, _ change: Change, finish: (IssuedCode) throws -> T
+    ) throws -> T {
+        let code = try Self.token("pc_")
+        return try events.write(at: change.now) { connection, tracker in
+            let app = try app(connection, request.grant.clientID)
+            let registered = try connection.row(
+                "SELECT 1 FROM app_redirects WHERE app_id = \(app) AND uri = \(request.redirectURI)")
+            guard registered != nil else {
+                throw StoreRefusal(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
+            }
+            if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
+            let given = try grants.authorize(connection, tracker, request.grant, change)
+            // A work or school account is one that an organisation signs in.
+            try connection.run(
+                """
+                UPDATE users SET is_managed = \(request.orgID != nil)
+                WHERE handle = \(request.grant.userID) AND (is_managed IS NULL OR is_managed <> \(request.orgID != nil))
+                """)
+            let status = given.deliversProfile ? given.grant.realUserStatus : nil
+            try connection.run(
+                """
+                INSERT INTO authorization_codes
+                    (code_hash, grant_id, generation, app_id, redirect_uri, scopes, nonce, challenge, real_user_status, org_id,
+                    authenticated_at, expires_at)
+                VALUES (\(secrets.hash(.authorizationCode, code)), \(given.grant.number), \(given.grant.generation), \(app),
+                    \(request.redirectURI), \(Self.text(request.scopes)), \(request.nonce), \(request.challenge), \(status),
+                    \(request.orgID), \(request.authenticatedAt), \(change.now + ProviderLifetime.code))
+                """)
+            let subject = try subject(
+                connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account.number,
+                scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID,
+                authenticatedAt: request.authenticatedAt, now: change.now)
+            let isNamed = given.deliversProfile && request.scopes.contains("name")
+            let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
+            return try finish(
+                IssuedCode(code: code, subject: subject, deliversProfile: given.deliversProfile, userName: name))
+        }
+    }
+
+    /// Whom `user_hint` means to this client: a user by the `sub` that the client's team knows, or that the app's earlier team
+    /// knew before it moved, whether or not the user's grant has followed. Nil for anything else.
+    package func userID(hint sub: String, clientID: String, now: Int64) throws -> String? {
+        try database.read { connection in
+            let (team, group) = try connection.appGroup(clientID: clientID)
+            return try connection.value(
+                """
+                SELECT u.handle FROM accounts a JOIN users u ON u.id = a.user_id
+                WHERE a.sub = \(sub) AND (a.team_id = \(team.number) OR EXISTS (
+                    SELECT 1 FROM account_transfers t JOIN app_transfers p ON p.id = t.transfer_id
+                    WHERE t.old_account = a.id AND p.group_id = \(group.number) AND t.ends_at > \(now)) OR EXISTS (
+                    SELECT 1 FROM grants g JOIN app_transfers p ON p.group_id = g.group_id AND p.state = 'moving'
+                    WHERE g.account_id = a.id AND g.group_id = \(group.number) AND p.from_team = a.team_id))
+                """)
+        }
+    }
+
+    private func refuseUnreachable(_ connection: any DatabaseConnection, _ user: String) throws {
+        let verified = try connection.row(
+            """
+            SELECT id FROM inboxes WHERE user_id = \(connection.userNumber(user)) AND verified_at IS NOT NULL
+                AND reply_only = 0 LIMIT 1
+            """)
+        guard verified != nil else { throw StoreRefusal(.unmet, "user \(user) has no verified inbox") }
+    }
+
+    // MARK: Tokens
+
+    /// Exchanges a code for an access token and a refresh token. A second use of a code ends what the first gave.
+    /// - Parameter challenge: SHA-256 of the `code_verifier`; nil where the client sent none.
+    package func redeem<T: Sendable>(
+        code: String, client: ProviderClient, redirectURI: String, challenge: [UInt8]?, now: Int64,
+        finish: (IssuedTokens) throws -> T
+    ) throws -> TokenOutcome<T> {
+        let hash = secrets.hash(.authorizationCode, code)
+        return try database.write(.durable) { connection in
+            let row = try connection.row(
+                """
+                SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
+                    c.org_id, c.authenticated_at, c.expires_at, g.state, g.generation AS grant_generation
+                FROM authorization_codes c JOIN grants g ON g.id = c.grant_id WHERE c.code_hash = \(hash)
+                """)
+            guard let row else {
+                let ended = try connection.run(
+                    "DELETE FROM refresh_tokens WHERE code_hash = \(hash) AND app_id = \(client.appNumber)")
+                return .refused(
+                    .invalid(ended > 0 ? "the code was used before: the tokens it gave are revoked" : "the code is not valid"))
+            }
+            let (grant, generation): (Int64, Int64) = try (row["grant_id"], row["generation"])
+            guard try row["app_id"] == client.appNumber, try row["expires_at"] > now,
+                try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation
+            else { return .refused(.invalid("the code is not valid")) }
+            guard try row["redirect_uri"] == redirectURI else {
+                return .refused(.invalid("redirect_uri differs from that of the authorization"))
+            }
+            if let problem = Self.verifierProblem(asked: try row["challenge"], given: challenge) {
+                return .refused(.invalid(problem))
+            }
+            guard let account = try account(connection, grant: grant, client, now: now) else {
+                return .refused(.invalid("the code is not valid"))
+            }
+            try connection.run("DELETE FROM authorization_codes WHERE code_hash = \(hash)")
+            let refresh = try Self.token("pr_")
+            let (scopes, orgID): (String, String?) = try (row["scopes"], row["org_id"])
+            let authenticatedAt: Int64 = try row["authenticated_at"]
+            let number = try connection.inserted(
+                """
+                INSERT INTO refresh_tokens
+                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, created_at)
+                VALUES (\(secrets.hash(.refreshToken, refresh)), \(hash), \(grant), \(generation), \(client.appNumber),
+                    \(scopes), \(orgID), \(authenticatedAt), \(now)) RETURNING id
+                """)
+            try connection.run(
+                """
+                DELETE FROM refresh_tokens WHERE grant_id = \(grant) AND app_id = \(client.appNumber) AND id NOT IN
+                    (SELECT id FROM refresh_tokens WHERE grant_id = \(grant) AND app_id = \(client.appNumber)
+                        ORDER BY id DESC LIMIT \(ProviderLifetime.refreshTokensPerGrant))
+                """)
+            let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
+            let subject = try subject(
+                connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
+                nonce: row["nonce"], status: row["real_user_status"], orgID: orgID, authenticatedAt: authenticatedAt, now: now)
+            return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)))
+        }
+    }
+
+    /// A further access token for a refresh token, as long as the grant lives.
+    /// - Parameters:
+    ///   - asked: the scopes that the client asks for now (RFC 6749 section 6); nil for all that were granted.
+    ///   - dailyLimit: refreshes with one token on one day (UTC).
+    package func refresh<T: Sendable>(
+        token: String, client: ProviderClient, scopes asked: Set<String>? = nil, dailyLimit: Int, now: Int64,
+        finish: (IssuedTokens) throws -> T
+    ) throws -> TokenOutcome<T> {
+        try database.write(.durable) { connection in
+            let row = try connection.row(
+                """
+                SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.used_day, r.uses, r.generation,
+                    r.grant_id, g.state, g.generation AS grant_generation
+                FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id
+                WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
+                """)
+            guard let row, try row["app_id"] == client.appNumber else {
+                return .refused(.invalid("the refresh token is not valid"))
+            }
+            let (number, generation): (Int64, Int64) = try (row["id"], row["generation"])
+            guard try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation else {
+                return .refused(.invalid("the user's consent was revoked"))
+            }
+            let granted = Self.scopes(try row["scopes"])
+            let scopes = asked ?? granted
+            guard scopes.isSubset(of: granted) else { return .refused(.scope) }
+            guard let account = try account(connection, grant: row["grant_id"], client, now: now) else {
+                return .refused(.invalid("the refresh token is not valid"))
+            }
+            let day = Day.number(now)
+            let uses: Int = try row["used_day"] == day ? row["uses"] : 0
+            guard uses < dailyLimit else { return .refused(.tooMany) }
+            try connection.run(
+                "UPDATE refresh_tokens SET used_day = \(day), uses = \(uses + 1) WHERE id = \(number)")
+            let access = try accessToken(
+                connection, app: client.appNumber, refresh: number, scopes: Self.text(scopes), now: now)
+            let subject = try subject(
+                connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
+                status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"], now: now)
+            return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: nil, subject: subject)))
+        }
+    }
+
+    /// An access token of the client itself.
+    package func clientToken(_ client: ProviderClient, scope: String, now: Int64) throws -> String {
+        try database.write(.durable) { try accessToken($0, app: client.appNumber, refresh: nil, scopes: scope, now: now) }
+    }
+
+    /// Who holds an access token; nil where it is unknown or has expired, or the consent behind it ended.
+    package func holder(accessToken token: String, now: Int64) throws -> AccessTokenHolder? {
+        try database.read { connection in
+            let row = try connection.row(
+                """
+                SELECT a.client_id, t.handle, x.scopes FROM access_tokens x
+                JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id
+                JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
+                WHERE x.token_hash = \(secrets.hash(.accessToken, token)) AND x.expires_at > \(now)
+                    AND (x.refresh_id IS NULL OR EXISTS (
+                    SELECT 1 FROM refresh_tokens r JOIN grants c ON c.id = r.grant_id
+                    WHERE r.id = x.refresh_id AND c.state = 'authorized' AND c.generation = r.generation))
+                """)
+            return try row.map {
+                try AccessTokenHolder(clientID: $0["client_id"], teamID: $0["handle"], scopes: Self.scopes($0["scopes"]))
+            }
+        }
+    }
+
+    /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified;
+    /// with a client's own that token alone.
+    package func revoke(token: String, client: ProviderClient, _ change: Change) throws -> RevocationOutcome {
+        try events.write(at: change.now) { connection, tracker in
+            let access = secrets.hash(.accessToken, token)
+            let row = try connection.row(
+                """
+                SELECT r.app_id, r.grant_id FROM refresh_tokens r WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
+                UNION ALL SELECT x.app_id, r.grant_id FROM access_tokens x LEFT JOIN refresh_tokens r ON r.id = x.refresh_id
+                WHERE x.token_hash = \(access)
+                """)
+            guard let row else { return .unknown }
+            guard try row["app_id"] == client.appNumber else { return .otherClient }
+            guard let number: Int64 = try row["grant_id"] else {
+                try connection.run("DELETE FROM access_tokens WHERE token_hash = \(access)")
+                return .revoked
+            }
+            // The endpoint of the new team hears of the account that is its own.
+            try TransferRepository.move(connection, grant: number, addresses: grants.addresses, change)
+            let grant = try connection.row(
+                """
+                SELECT g.account_id, g.group_id, p.primary_client_id FROM grants g JOIN app_groups p ON p.id = g.group_id
+                WHERE g.id = \(number)
+                """)
+            guard let grant else { return .unknown }
+            let (account, group): (Int64, AppGroup) = try (grant["account_id"], AppGroup(row: grant))
+            try tracker.snapshot(.account(account))
+            return try connection.revoke(account: account, group: group, at: change.now, change) ? .revoked : .unknown
+        }
+    }
+
+    /// Deletes codes and access tokens that expired, at most 1,000 of each at a time; how many there were of the more frequent.
+    package func deleteExpired(now: Int64) throws -> Int {
+        try database.write(.relaxed) { connection in
+            try [("authorization_codes", "code_hash"), ("access_tokens", "token_hash")].map { table, key in
+                try connection.run(
+                    """
+                    DELETE FROM \(raw: table)
+                    WHERE \(raw: key) IN (SELECT \(raw: key) FROM \(raw: table) WHERE expires_at <= \(now) LIMIT 1000)
+                    """)
+            }.max() ?? 0
+        }
+    }
+
+    // MARK: Parts
+
+    private func app(_ connection: any DatabaseConnection, _ clientID: String) throws -> Int64 {
+        guard let number: Int64 = try connection.value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
+            throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list")
+        }
+        return number
+    }
+
+    private func accessToken(
+        _ connection: any DatabaseConnection, app: Int64, refresh: Int64?, scopes: String, now: Int64
+    ) throws -> String {
+        let token = try Self.token("pa_")
+        try connection.run(
+            """
+            INSERT INTO access_tokens (token_hash, refresh_id, app_id, scopes, expires_at)
+            VALUES (\(secrets.hash(.accessToken, token)), \(refresh), \(app), \(scopes), \(now + ProviderLifetime.accessToken))
+            """)
+        return token
+    }
+
+    /// The account of a grant, as the client's team knows it. In the middle of a transfer the grant follows its app here: what
+    /// the old team knew the user by is nothing that the new one is told. Nil where it does not follow, and where the app was
+    /// removed a moment ago.
+    private func account(
+        _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
+    ) throws -> Int64? {
+        let change = Change(actor: "client:\(client.clientID)", now: now)
+        try TransferRepository.move(connection, grant: grant, addresses: grants.addresses, change)
+        return try connection.value(
+            """
+            SELECT a.id FROM grants g JOIN accounts a ON a.id = g.account_id
+            JOIN app_groups p ON p.id = g.group_id AND p.team_id = \(client.teamNumber) AND p.removed_from IS NULL
+            WHERE g.id = \(grant) AND a.team_id = \(client.teamNumber)
+            """)
+    }
+
+    /// - Parameter group: the apps that the token is for: each group has moved by its own transfer, or not at all.
+    private func subject(
+        _ connection: any DatabaseConnection, clientID: String, group: Int64, account number: Int64, scopes: Set<String>,
+        nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, now: Int64
+    ) throws -> TokenSubject {
+        let account = try connection.account(number)
+        let transferSub: String? = try connection.value(
+            """
+            SELECT s.transfer_sub FROM account_transfers t
+            JOIN app_transfers x ON x.id = t.transfer_id AND x.group_id = \(group)
+            JOIN accounts a ON a.id = t.new_account
+            JOIN transfer_subs s ON s.account_id = t.old_account AND s.target_team = a.team_id
+            WHERE t.new_account = \(number) AND t.ends_at > \(now) ORDER BY t.transfer_id DESC LIMIT 1
+            """)
+        return TokenSubject(
+            clientID: clientID, sub: account.sub, scopes: scopes,
+            email: scopes.contains("email") ? try inboxes.email(connection, account) : nil, nonce: nonce, realUserStatus: status,
+            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub)
+    }
+
+    /// What is wrong with a `code_verifier` (RFC 7636 section 4.6); nil where nothing is.
+    /// - Parameters:
+    ///   - asked: the `code_challenge` of the authorization.
+    ///   - given: that of the verifier which came.
+    private static func verifierProblem(asked: [UInt8]?, given: [UInt8]?) -> String? {
+        switch (asked, given) {
+        case (nil, nil): nil
+        case (.some, nil): "code_verifier is missing: the authorization had a code_challenge"
+        case (nil, .some): "code_verifier is for authorizations with a code_challenge; this one had none"
+        case (let asked?, let given?):
+            constantTimeEqual(asked, given) ? nil : "code_verifier does not belong to the authorization's code_challenge"
+        }
+    }
+
+    private static func token(_ prefix: String) throws -> String { prefix + (try SecretHash.newToken()) }
+    private static func text(_ scopes: Set<String>) -> String { scopes.sorted().joined(separator: " ") }
+    private static func scopes(_ text: String) -> Set<String> { Set(text.split(separator: " ").map(String.init)) }
+}

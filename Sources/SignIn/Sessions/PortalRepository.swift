@@ -1,0 +1,233 @@
+// The page of one's own: links that sign in, and sessions.
+
+import Database
+import Accounts
+import InternetMessage
+import MailCrypto
+
+/// How long links and sessions last, in seconds.
+package enum PageLifetime {
+    /// A link that was mailed: long enough for a slow mail server, short for what it opens.
+    package static let link: Int64 = 20 * 60
+    /// A session no one uses.
+    package static let idle: Int64 = 30 * 60
+    /// Any session.
+    package static let session: Int64 = 12 * 3600
+    /// How often it is noted that a session is in use: not with every request.
+    static let seen: Int64 = 60
+}
+
+/// What a link of the page does.
+package enum PageLinkPurpose: String, SQLCodable, Sendable {
+    case signIn = "sign-in"
+    case deletion
+}
+
+/// A link to be mailed, and where.
+package struct PageLink: Sendable {
+    package let userID: String
+    package let inbox: InboxAddress
+    /// 32 characters of base32.
+    package let token: String
+    /// Seconds since 1970.
+    package let expiresAt: Int64
+}
+
+extension PageLink: CustomStringConvertible, CustomReflectable {
+    /// Never the token.
+    package var description: String { "<link of user \(userID)>" }
+    package var customMirror: Mirror { Mirror(self, children: ["userID": userID]) }
+}
+
+/// Someone who is signed in.
+package struct PageSession: Sendable, Hashable {
+    package let number: Int64
+    package let userID: String
+    /// Through which inbox they signed in.
+    package let inboxNumber: Int64
+    /// Seconds since 1970.
+    package let createdAt: Int64
+}
+
+/// Links and sessions of the page.
+package struct PortalRepository: Sendable {
+    /// Links of one user that are good at one time; a new one beyond takes the place of the oldest.
+    private static let linksPerUser = 5
+    /// Sessions of one user; in the same way.
+    private static let sessionsPerUser = 10
+
+    let database: any Database
+    let inboxes: InboxRepository
+    let secrets: SecretHash
+
+    /// A link for anyone who has this verified inbox; nil where no one has it. Any spelling of a mailbox will do, and the link
+    /// goes to the one that was verified. Throws `StoreRefusal` (`limit`) beyond a limit.
+    /// - Parameter browser: the cookie of the browser that asked; the link works there alone.
+    package func signInLink(
+        for inbox: InboxAddress, browser: String, limits: NoticeLimits, now: Int64
+    ) throws -> PageLink? {
+        let search = inboxes.index.search(inbox.revealed)
+        let found = try database.read { connection -> (Int64, String, Int64)? in
+            let rows = try connection.rows(
+                """
+                SELECT i.user_id, u.handle, i.number,
+                    CASE WHEN i.address_index IN (\(search.exact.0), \(search.exact.1)) THEN 1 ELSE 0 END AS is_exact
+                FROM inboxes i JOIN users u ON u.id = i.user_id
+                WHERE i.canonical_index IN (\(search.canonical.0), \(search.canonical.1)) AND i.verified_at IS NOT NULL
+                    AND i.reply_only = 0 ORDER BY 4 DESC, i.id LIMIT 2
+                """)
+            guard let first = rows.first else { return nil }
+            // Two users with two spellings of one mailbox: only the spelling itself tells which.
+            let (user, isExact): (Int64, Bool) = try (first["user_id"], first["is_exact"])
+            if !isExact, rows.count > 1, try rows[1]["user_id"] != user { return nil }
+            return try (user, first["handle"], first["number"])
+        }
+        guard let (user, id, number) = found else { return nil }
+        return try link(.signIn, user: user, id: id, inbox: number, browser: browser, limits: limits, now: now)
+    }
+
+    /// A link that asks again before a user is deleted; it goes to the inbox of the session.
+    package func deletionLink(
+        for session: PageSession, browser: String, limits: NoticeLimits, now: Int64
+    ) throws -> PageLink {
+        let user = try database.read { try $0.userNumber(session.userID) }
+        return try link(
+            .deletion, user: user, id: session.userID, inbox: session.inboxNumber, browser: browser, limits: limits, now: now)
+    }
+
+    private func link(
+        _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, browser: String, limits: NoticeLimits,
+        now: Int64
+    ) throws -> PageLink {
+        let token = try SecretHash.newToken()
+        return try database.write(.durable) { connection in
+            let inbox = try inboxes.inbox(connection, user: user, id: id, .number(number))
+            try connection.reserveNotice(
+                purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical,
+                user: user,
+                limits: limits, now: now)
+            try connection.run(
+                """
+                INSERT INTO page_links (purpose, token_hash, browser_hash, user_id, inbox_id, created_at, expires_at)
+                VALUES (\(purpose), \(secrets.hash(.pageLink, token, context: purpose.rawValue)),
+                    \(secrets.hash(.browser, browser)), \(user), \(inbox.id), \(now), \(now + PageLifetime.link))
+                """)
+            try connection.keepNewest(Self.linksPerUser, of: "page_links", user: user)
+            return PageLink(userID: id, inbox: inbox.address, token: token, expiresAt: now + PageLifetime.link)
+        }
+    }
+
+    /// What a link is good for just now, without using it up.
+    package enum LinkState: Sendable, Hashable {
+        case good
+        /// Right, but asked for in another browser.
+        case otherBrowser
+        /// Unknown, used or expired.
+        case gone
+    }
+
+    /// Looks at a link.
+    package func state(of token: String, _ purpose: PageLinkPurpose, browser: String?, now: Int64) throws -> LinkState {
+        let wanted: [UInt8]? = try database.value(
+            """
+            SELECT browser_hash FROM page_links
+            WHERE token_hash = \(secrets.hash(.pageLink, token, context: purpose.rawValue))
+                AND purpose = \(purpose) AND expires_at > \(now)
+            """)
+        guard let wanted else { return .gone }
+        guard let browser, constantTimeEqual(wanted, secrets.hash(.browser, browser)) else { return .otherBrowser }
+        return .good
+    }
+
+    /// Uses a link up and opens a session: its token for the cookie. Nil where the link is not good in this browser.
+    /// - Parameter replacing: the token of a session that the browser has; it ends.
+    package func signIn(link token: String, browser: String, replacing old: String?, now: Int64) throws -> String? {
+        let session = try SecretHash.newToken()
+        return try database.write(.durable) { connection in
+            guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
+            if let old {
+                try connection.run("DELETE FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
+            }
+            try connection.run(
+                """
+                INSERT INTO page_sessions (token_hash, user_id, inbox_id, created_at, seen_at, expires_at)
+                VALUES (\(secrets.hash(.session, session)), \(used.user), \(used.inbox), \(now), \(now),
+                    \(now + PageLifetime.session))
+                """)
+            try connection.keepNewest(Self.sessionsPerUser, of: "page_sessions", user: used.user)
+            return session
+        }
+    }
+
+    /// Uses a link of deletion up; whether it was good, in this browser and for the user of this session.
+    package func useDeletionLink(_ token: String, session: PageSession, browser: String, now: Int64) throws -> Bool {
+        try database.write(.durable) { connection in
+            let user = try connection.userNumber(session.userID)
+            return try use(connection, token, .deletion, browser: browser, user: user, now: now) != nil
+        }
+    }
+
+    private func use(
+        _ connection: any DatabaseConnection, _ token: String, _ purpose: PageLinkPurpose, browser: String, user: Int64? = nil,
+        now: Int64
+    ) throws -> (user: Int64, inbox: Int64)? {
+        // All in the condition: what is looked for by its hash is deleted or nothing is, so that of two at once one wins.
+        let row = try connection.row(
+            """
+            DELETE FROM page_links WHERE token_hash = \(secrets.hash(.pageLink, token, context: purpose.rawValue))
+                AND purpose = \(purpose) AND expires_at > \(now) AND browser_hash = \(secrets.hash(.browser, browser))
+                AND (CAST(\(user) AS BIGINT) IS NULL OR user_id = \(user))
+            RETURNING user_id, inbox_id
+            """)
+        return try row.map { try ($0["user_id"], $0["inbox_id"]) }
+    }
+
+    /// The session of a cookie; nil where it is unknown, has expired or was idle for too long.
+    package func session(_ token: String, now: Int64) throws -> PageSession? {
+        let hash = secrets.hash(.session, token)
+        let row = try database.row(
+            """
+            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at
+            FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
+            WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - PageLifetime.idle)
+            """)
+        guard let row else { return nil }
+        let number: Int64 = try row["id"]
+        if try row["seen_at"] <= now - PageLifetime.seen {
+            try database.write(.relaxed) {
+                try $0.run(
+                    "UPDATE page_sessions SET seen_at = \(now) WHERE id = \(number) AND seen_at < \(now)")
+            }
+        }
+        return try PageSession(number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: row["created_at"])
+    }
+
+    /// Ends a session, or all of its user's.
+    package func signOut(_ session: PageSession, everywhere: Bool) throws {
+        try database.write(.durable) { connection in
+            if everywhere {
+                let user = try connection.userNumber(session.userID)
+                try connection.run("DELETE FROM page_sessions WHERE user_id = \(user)")
+                try connection.run("DELETE FROM page_links WHERE user_id = \(user)")
+            } else {
+                try connection.run("DELETE FROM page_sessions WHERE id = \(session.number)")
+            }
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// Deletes all but the newest rows of a user.
+    fileprivate func keepNewest(_ count: Int, of table: String, user: Int64) throws {
+        try run(
+            """
+            DELETE FROM \(raw: table) WHERE user_id = \(user) AND id NOT IN
+                (SELECT id FROM \(raw: table) WHERE user_id = \(user) ORDER BY id DESC LIMIT \(count))
+            """)
+    }
+}
+
+extension PortalRepository {
+    /// A random value for the cookie of a browser: 32 characters of base32.
+    package static func newBrowserToken() throws -> String { try SecretHash.newToken() }
+}

@@ -1,0 +1,16 @@
+// What the store knows of signing in: trusted issuers, our own keys, codes and tokens, and sessions on /me.
+
+import Accounts
+
+extension Store {
+    /// Whose identity tokens are trusted.
+    package var issuers: IssuerRepository { IssuerRepository(database: database) }
+    /// The keys that our own identity tokens are signed with.
+    package var identityKeys: IdentityKeyRepository { IdentityKeyRepository(database: database, sealer: sealer) }
+    /// Codes and tokens, given and taken back.
+    package var provider: ProviderRepository {
+        ProviderRepository(grants: grants, users: users, inboxes: inboxes, secrets: secrets)
+    }
+    /// Links by which users sign in on /me, and their sessions.
+    package var page: PortalRepository { PortalRepository(database: database, inboxes: inboxes, secrets: secrets) }
+}

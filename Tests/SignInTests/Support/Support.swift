@@ -1,0 +1,94 @@
+// What these tests share: files, keys, and tokens of their own issuer.
+
+import SignIn
+import Foundation
+import JSON
+import Logging
+import Synchronization
+
+enum Files {
+    static let own = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let vectors = own.appendingPathComponent("Vectors")
+    private static let package = own.deletingLastPathComponent().deletingLastPathComponent()
+
+    /// The public test data: `POSTERN_CONFORMANCE`, else ../shared/conformance beside the package.
+    static let conformance: URL = {
+        if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
+        return package.deletingLastPathComponent().appendingPathComponent("shared/conformance")
+    }()
+
+    static var hasConformance: Bool { FileManager.default.fileExists(atPath: conformance.path) }
+
+    /// Python with PyJWT and cryptography: that of `make test-tools`, else the system's; nil where neither has them.
+    static let python: String? = [package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3"]
+        .first { (try? run([$0, "-c", "import jwt, cryptography"], input: "")) != nil }
+
+    struct Failure: Error { let command: [String], status: Int32, errors: String }
+
+    /// Runs a program and gives what it wrote.
+    static func run(_ command: [String], input: String) throws -> String {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-identity-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let names = ["in", "out", "err"].map { folder.appendingPathComponent($0) }
+        for name in names { try Data((name == names[0] ? input : "").utf8).write(to: name) }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = command
+        process.standardInput = try FileHandle(forReadingFrom: names[0])
+        process.standardOutput = try FileHandle(forWritingTo: names[1])
+        process.standardError = try FileHandle(forWritingTo: names[2])
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw Failure(
+                command: command, status: process.terminationStatus, errors: try String(contentsOf: names[2], encoding: .utf8))
+        }
+        return try String(contentsOf: names[1], encoding: .utf8)
+    }
+}
+
+/// An issuer with a key, as tests need one.
+struct TestIssuer: Sendable {
+    static let now: Int64 = 1_790_000_000
+    static let iss = "https://issuer.example"
+    static let audience = "com.example.juice"
+
+    let key: IdentitySigningKey
+
+    init() async throws { key = try IdentitySigningKey.generate().key }
+
+    func keys() async throws -> JWKSet { JWKSet([key.verificationKey]) }
+
+    static func configuration(
+        _ name: String = "test", source: KeySource = .uri("https://issuer.example/keys"),
+        algorithms: Set<SignatureAlgorithm> = [.es256, .rs256]
+    ) -> IssuerConfiguration {
+        IssuerConfiguration(name: name, issuer: iss, source: source, algorithms: algorithms)
+    }
+
+    static var claims: JSONObject {
+        [
+            "iss": .string(iss), "aud": .string(audience), "sub": "001999.0a1b2c.1200", "iat": .integer(now - 10),
+            "exp": .integer(now + 600),
+        ]
+    }
+
+    func token(_ change: (inout JSONObject) -> Void = { _ in }) throws -> String {
+        var claims = Self.claims
+        change(&claims)
+        return try key.sign(claims)
+    }
+}
+
+/// A clock that stands until it is moved.
+final class ManualClock: Sendable {
+    private let time: Mutex<Int64>
+
+    init(_ time: Int64 = TestIssuer.now) { self.time = Mutex(time) }
+
+    var now: @Sendable () -> Int64 { { self.time.withLock { $0 } } }
+    func advance(_ seconds: Int64) { time.withLock { $0 += seconds } }
+}
+
+let silence = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

@@ -1,5 +1,6 @@
 // postern dkim: the keys that sign what the relay sends.
 
+import Accounts
 import ArgumentParser
 import Foundation
 import MailAuth

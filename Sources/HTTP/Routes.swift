@@ -39,17 +39,16 @@ package struct RouteEntry: Sendable, Hashable {
 
 /// Every route that was added.
 final class RouteTable: Sendable {
-    private let stored = Mutex<[RouteEntry]>([])
-    var entries: [RouteEntry] { stored.withLock { $0 } }
+    private let stored = Mutex<[(entry: RouteEntry, pattern: [Substring])]>([])
+    var entries: [RouteEntry] { stored.withLock { $0.map(\.entry) } }
 
-    func add(_ entry: RouteEntry) { stored.withLock { $0.append(entry) } }
+    func add(_ entry: RouteEntry) { stored.withLock { $0.append((entry, entry.path.split(separator: "/"))) } }
 
     /// The methods of a path as in the Allow field; nil where there is no such path.
     func allowed(_ path: String) -> String? {
         let parts = path.split(separator: "/")
         var methods: Set<String> = []
-        for entry in entries {
-            let pattern = entry.path.split(separator: "/")
+        for (entry, pattern) in stored.withLock({ $0 }) {
             guard pattern.count == parts.count, zip(pattern, parts).allSatisfy({ $0.hasPrefix("{") || $0 == $1 }) else {
                 continue
             }

@@ -210,12 +210,13 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
         if let known = prepared[sql]?.first(where: { $0.fits(wanted) }) {
             statement = known.statement
         } else {
+            let text = try Placeholders.translated(sql)
             named += 1
             statement = Statement(name: "s\(named)")
             // With the types that are known of other values, so that rows with NULL in different places soon need no further one.
             let types = prepared[sql]?.lazy.compactMap { $0.joined(wanted) }.first ?? wanted
             let isSent = PQsendPrepare(
-                connection, statement.name, Placeholders.translated(sql), Int32(types.count), types.map { $0 ?? 0 })
+                connection, statement.name, text, Int32(types.count), types.map { $0 ?? 0 })
             guard isSent == 1 else { throw lost() }
             unanswered.append(.preparation(sql, Prepared(types: types, statement: statement)))
         }

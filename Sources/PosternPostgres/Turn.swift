@@ -24,9 +24,16 @@ enum Turn {
     /// wait for it.
     private static let stillMilliseconds = 2000
 
+    /// Down to one of few numbers, since a connection keeps each text that it prepared.
+    private static func rounded(_ milliseconds: Int) -> Int {
+        let unit = milliseconds < 100 ? 10 : milliseconds < 1000 ? 50 : 500
+        return max(1, milliseconds / unit * unit)
+    }
+
     /// What begins the transaction.
-    /// - Parameter lockMilliseconds: how long it waits for a lock.
+    /// - Parameter lockMilliseconds: how long it may wait for a lock.
     func beginning(_ durability: Durability, lockMilliseconds: Int) -> [String] {
+        let lockMilliseconds = Self.rounded(lockMilliseconds)
         var statements = ["BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE", "SET LOCAL lock_timeout = \(lockMilliseconds)"]
         // Relaxed: a crash of the server may lose the last few tenths of a second, one of this process nothing.
         if durability == .relaxed { statements.append("SET LOCAL synchronous_commit = off") }

@@ -2,6 +2,7 @@
 
 import Database
 import CSQLite
+import Glibc
 
 /// Used by one thread at a time; `WriterTurn` and `SQLiteReaders` ensure this. SQLite knows `?` as it is.
 final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
@@ -65,8 +66,9 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
             try run("COMMIT TRANSACTION", [])
             return result
         } catch {
-            // Some errors of SQLite have rolled back already.
+            // Some errors of SQLite have rolled back already. One that cannot be rolled back must take in nothing more.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK TRANSACTION", []) }
+            if sqlite3_get_autocommit(handle) == 0 { close() }
             throw error
         }
     }
@@ -111,6 +113,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
         }
+        guard arguments.count == sqlite3_bind_parameter_count(statement) else { throw Self.wrongCount }
         for (index, argument) in arguments.enumerated() { try check(Self.bind(statement, Int32(index + 1), argument)) }
         while true {
             switch sqlite3_step(statement) {
@@ -125,8 +128,16 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         if let statement = prepared[sql] { return statement }
         guard let handle else { throw Self.closed }
         var pointer: OpaquePointer?
-        try check(sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil))
+        let isWhole = try sql.withCString { text in
+            var rest: UnsafePointer<CChar>?
+            try check(sqlite3_prepare_v3(handle, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, &rest))
+            return rest.map { strspn($0, " \n;") == strlen($0) } ?? true
+        }
         guard let pointer else { throw failure(SQLITE_MISUSE) }
+        guard isWhole else {
+            sqlite3_finalize(pointer)
+            throw Self.twoStatements
+        }
         let names = (0..<sqlite3_column_count(pointer)).map { sqlite3_column_name(pointer, $0).map { String(cString: $0) } ?? "" }
         let statement = Statement(pointer: pointer, columns: SQLColumns(names))
         prepared[sql] = statement
@@ -134,6 +145,9 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     }
 
     static let closed = PermanentStoreError(.statement, "the database is closed")
+    /// What SQLite would take for NULL, or leave aside.
+    private static let wrongCount = PermanentStoreError(.statement, "a statement got more or fewer values than it has places")
+    private static let twoStatements = PermanentStoreError(.statement, "a text of several statements is a script")
 
     private func check(_ status: Int32) throws { if status != SQLITE_OK { throw failure(status) } }
 

@@ -169,7 +169,9 @@ package final class SQLiteDatabase: Database {
             let copy = try SQLiteConnection(path: path, busyTimeout: busyTimeout)
             try readers.read { try $0.copy(to: copy) }
             // One file, without a log beside it.
-            try copy.runScript("PRAGMA journal_mode = DELETE")
+            guard try copy.value("PRAGMA journal_mode = DELETE", String.self) == "delete" else {
+                throw TemporaryStoreError(.inputOutput, "the copy cannot be made a single file")
+            }
             try Self.check(copy)
             copy.close()
             guard fsync(file) == 0 else { throw TemporaryStoreError(.inputOutput, "\(path) cannot be synced") }

@@ -1,6 +1,5 @@
 // Connections for reading, handed to anyone who asks next.
 
-import Database
 import Concurrency
 
 /// Read-only connections to one file, opened as they are needed.

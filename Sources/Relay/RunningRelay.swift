@@ -127,16 +127,10 @@ extension MilterDiagnostic {
 }
 
 extension RejectionEvent {
-    /// Reasons that say something of an account: for its own team alone.
-    private static let accountReasons: Set<String> = [
-        "forwarding-off", "address-retired", "inbox-unverified", "daily-limit", "text-address-limit",
-        "stored-address-limit", "account-deleted",
-    ]
-
     fileprivate init(_ refused: RefusedForward) {
         self.init(
             at: refused.at, author: refused.author, account: Int64(refused.account.rawValue),
-            tellsOfAccount: Self.accountReasons.contains(refused.reason), answer: refused.answer, reason: refused.reason,
+            tellsOfAccount: refused.isOfAccount, answer: refused.answer, reason: refused.reason,
             reference: refused.reference)
     }
 }

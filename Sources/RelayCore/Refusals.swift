@@ -1,4 +1,4 @@
-// Every reply that the relay gives, in one place (docs/DESIGN.md, "Replies on the wire").
+// Every reply that the relay gives, in one place; docs/OPERATING.md has them as a table.
 
 extension Refusal {
     // MARK: At RCPT
@@ -56,39 +56,43 @@ extension Refusal {
     // MARK: State of an account, for a proved sender only
 
     package static let forwardingOff = Refusal(
-        550, "5.2.1", "The owner of this address has switched forwarding off", RelayReason("forwarding-off"))
+        550, "5.2.1", "The owner of this address has switched forwarding off", RelayReason("forwarding-off", isOfAccount: true))
 
     package static let retired = Refusal(
         550, "5.1.6", "This address is no longer in use",
-        RelayReason("address-retired", "no grants remain, or the address was retired"))
+        RelayReason("address-retired", "no grants remain, or the address was retired", isOfAccount: true))
 
     package static let inboxUnverified = Refusal(
         451, "4.2.1", "The owner of this address has not confirmed it yet; try again later",
-        RelayReason("inbox-unverified"))
+        RelayReason("inbox-unverified", isOfAccount: true))
 
     /// Temporary: once the owner confirms the inbox again, the mail that waits arrives.
     package static let inboxSuspended = Refusal(
-        451, "4.2.1", "The mailbox behind this address refuses mail and has to be confirmed anew; try again later",
+        451, "4.2.1", "The mailbox behind this address refuses mail and has to be confirmed again; try again later",
         RelayReason(
-            "inbox-suspended", "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension"))
+            "inbox-suspended", "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension",
+            isOfAccount: true))
 
     package static func dailyLimit(_ limit: Int) -> Refusal {
         Refusal(
             452, "4.7.1", "More than \(limit) messages today; try again after midnight (UTC)",
-            RelayReason("daily-limit", "the account has reached its limit for this direction and day"))
+            RelayReason("daily-limit", "the account has reached its limit for this direction and day", isOfAccount: true))
     }
 
     package static func storedAddressLimit(_ limit: Int) -> Refusal {
         Refusal(
             452, "4.7.1", "More than \(limit) long addresses that are new today; try again after midnight (UTC)",
-            RelayReason("stored-address-limit", "the account has reached its limit of new stored addresses for this day"))
+            RelayReason(
+                "stored-address-limit", "the account has reached its limit of new stored addresses for this day",
+                isOfAccount: true))
     }
 
     package static func textAddressLimit(_ limit: Int) -> Refusal {
         Refusal(
             452, "4.7.1", "More than \(limit) addresses of others in the text of today's messages; try again tomorrow",
             RelayReason(
-                "text-address-limit", "the account has reached its limit of addresses in the text of forwards for this day"))
+                "text-address-limit", "the account has reached its limit of addresses in the text of forwards for this day",
+                isOfAccount: true))
     }
 
     package static func tooManyTextAddresses(_ limit: Int) -> Refusal {

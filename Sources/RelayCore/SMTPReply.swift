@@ -1,5 +1,4 @@
-// Replies on the wire (RFC 5321 section 4.2, RFC 3463) and the refusals that carry them. Permanent and temporary are different
-// types.
+// Replies on the wire (RFC 5321 section 4.2, RFC 3463) and the refusals that carry them.
 
 /// One SMTP reply as the other side sees it.
 package struct SMTPReply: Sendable, Hashable {
@@ -26,10 +25,13 @@ package struct RelayReason: Sendable, Hashable {
     package let code: String
     /// For the log only. Holds no inbox address.
     package let detail: String
+    /// Whether it says something of an account: that is for its own team, and for no other.
+    package let isOfAccount: Bool
 
-    package init(_ code: String, _ detail: String = "") {
+    package init(_ code: String, _ detail: String = "", isOfAccount: Bool = false) {
         self.code = code
         self.detail = detail
+        self.isOfAccount = isOfAccount
     }
 
     /// The code of an incident: the inbox was in a reply that was taken for rewritten. Refused, and logged as an error.

@@ -30,6 +30,8 @@ package struct ServiceParts: Sendable {
     package let metrics = ServiceMetrics(version: PosternVersion.text)
     /// Why Postfix's queue cannot be looked at; nil where it can, or was not yet.
     let queueTrouble = ValueHolder<String?>(nil)
+    /// The keys that mail is decided with: those of the store, once the engine was made with them.
+    let keysInUse: ValueHolder<KeyRing>
     /// Writes to inboxes of its own accord; blocks.
     package let mailer: InboxMailer
     /// Where mail is written that no one waits for.
@@ -51,6 +53,7 @@ package struct ServiceParts: Sendable {
         policies: ActivePolicies? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
         self.installation = installation
+        keysInUse = ValueHolder(installation.keys)
         self.pool = pool
         self.policies = policies
         self.now = now

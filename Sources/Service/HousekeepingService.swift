@@ -47,8 +47,7 @@ struct HousekeepingService: Service {
         }
         _ = await removals
         await deletions
-        // A task that was cancelled gets no thread; what is left is written all the same.
-        await Task { await blocking { write() } }.value
+        try? await pool.finish { write() }
     }
 
     /// Others' requests are answered on Swift's few threads: what may wait for another process's write is not done there.

@@ -21,7 +21,9 @@ struct KeyFileService: Service {
     let pool: BlockingPool
     let now: @Sendable () -> Int64
     let logger: Logger
-    /// Called when other keys are in force.
+    /// The keys that mail is decided with.
+    let inUse: ValueHolder<KeyRing>
+    /// Brings mail to the keys in force; tried each second until it succeeds.
     let changed: @Sendable () throws -> Void
 
     func run() async throws {
@@ -32,10 +34,15 @@ struct KeyFileService: Service {
                 let isOld = !ring.seal.old.isEmpty || !ring.index.old.isEmpty
                 let isDone = known.done.map { $0.ring == ring && now() - $0.at < Self.repetition } ?? false
                 if isOld, !isDone, try await reencrypt() { known.done = (ring, now()) }
+                known.trouble = nil
             } catch is CancellationError {
                 return
             } catch {
-                logger.warning("keys cannot be maintained yet", metadata: ["detail": "\(error)"])
+                let trouble = "\(error)"
+                if trouble != known.trouble {
+                    logger.warning("keys cannot be maintained yet", metadata: ["detail": "\(trouble)"])
+                }
+                known.trouble = trouble
             }
         }
     }
@@ -44,21 +51,27 @@ struct KeyFileService: Service {
     private struct Known: Sendable {
         var refused: KeyRing?
         var done: (ring: KeyRing, at: Int64)?
+        /// What was said, once.
+        var trouble: String?
     }
 
-    private func refresh(_ refused: inout KeyRing?) async throws {
+    func refresh(_ refused: inout KeyRing?) async throws {
         let installation = installation
-        let ring = try await pool.run { try KeyFile.read(path: installation.configuration.keyFilePath) }
-        guard ring != installation.keys, ring != refused else { return }
-        do {
-            try await pool.run { try Store.checkKeys(ring, of: installation.store.database) }
-        } catch let error as PermanentStoreError {
-            // Said once: the keys in force stay, and mail flows.
-            refused = ring
-            return logger.error("the changed key file is not loaded", metadata: ["detail": "\(error)"])
+        let found = try await pool.run { try KeyFile.read(path: installation.configuration.keyFilePath) }
+        if found != installation.keys, found != refused {
+            do {
+                try await pool.run { try Store.checkKeys(found, of: installation.store.database) }
+            } catch let error as PermanentStoreError {
+                // Said once: the keys in force stay, and mail flows.
+                refused = found
+                return logger.error("the changed key file is not loaded", metadata: ["detail": "\(error)"])
+            }
+            installation.store.keys.exchange(found)
         }
-        installation.store.keys.exchange(ring)
-        try changed()
+        guard installation.keys != inUse.current else { return }
+        let ring = installation.keys
+        try await pool.run { try changed() }
+        inUse.exchange(ring)
         let keys = ring.summary.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.prefix { $0 != " " })" }
         logger.notice("keys changed", metadata: ["keys": "\(keys.joined(separator: ", "))"])
     }

@@ -41,9 +41,9 @@ package enum RelayService {
         let http = try HTTPRoutes.service(parts)
         let milter = try relay.listen(deadline: shutdownDeadline, rejected: { rejections.add($0) }, announce: announce)
 
-        // For what the service does by itself: however many requests there are, counters are written, and others see that it
-        // runs.
-        let servicePool = BlockingPool(threads: 4, isShared: false)
+        // For what the service does by itself: however many requests there are, counters are written, and others see that it runs.
+        // A thread for each of them (housekeeping has three): where the store hangs, a reload still ends and the file is watched.
+        let servicePool = BlockingPool(threads: 7, isShared: false)
         // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
         var services: [any Service] = [
             HousekeepingService(
@@ -68,7 +68,8 @@ package enum RelayService {
                 return Reload(from: installation.resolved, to: new.resolved)
             },
             KeyFileService(
-                installation: installation, pool: parts.pool, now: now, logger: logger, changed: relay.renewKeys),
+                installation: installation, pool: parts.pool, now: now, logger: logger, inUse: parts.keysInUse,
+                changed: relay.renewKeys),
         ]
         services.append(IssuerKeysService(trust: parts.trust))
         if let events = try EventServices.service(parts) { services.append(events) }
@@ -100,15 +101,4 @@ package enum RelayService {
         }
         return ActivePolicies(repository, host: installation.configuration.hostname, now: now, logger: logger)
     }
-}
-
-/// What is in force, as the engine; transactions begun before an exchange keep the one they began with.
-final class ValueHolder<Value: Sendable>: Sendable {
-    private let value: Mutex<Value>
-
-    init(_ value: Value) { self.value = Mutex(value) }
-
-    var current: Value { value.withLock { $0 } }
-
-    func exchange(_ other: Value) { value.withLock { $0 = other } }
 }

@@ -30,7 +30,7 @@ struct StatusService: Service {
             var next = maker
             let minute = next.minute(now: now)
             var made = next.snapshot(now: now)
-            made.keys = parts.store.keys.current.summary
+            made.keys = parts.keysInUse.current.summary
             made.queueTrouble = parts.queueTrouble.current
             let snapshot = made
             do {
@@ -50,6 +50,6 @@ struct StatusService: Service {
             return parts.metrics.storeWritable.value > 0 ? Self.interval : Self.retryPause
         }
         let last = maker.minute(now: parts.now(), isLast: true)
-        try? await pool.run { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }
+        try? await pool.finish { [store = parts.store] in try store.serviceStatus.remove(host: host, pid: pid, minute: last) }
     }
 }

@@ -114,4 +114,18 @@ import Testing
         #expect(outcomes == [.relay, .discard, .discard])
         #expect(fixture.directory.counted(.reportDropped) == 2)
     }
+
+    /// A suspended inbox of one team's user was among the refusals of every team with a source that covers the author.
+    @Test func whatIsOfAnAccountIsToldToItsTeamAlone() {
+        let ofAccount: [Refusal] = [
+            .forwardingOff, .retired, .inboxUnverified, .inboxSuspended, .dailyLimit(1), .storedAddressLimit(1),
+            .textAddressLimit(1),
+        ]
+        #expect(ofAccount.filter { !$0.reason.isOfAccount } == [])
+        let others: [Refusal] = [
+            .unknownAddress(""), .otherScope, .tooManyRecipients, .tooManyTextAddresses(1), .storeTrouble(""),
+            .unauthorizedSender("a@b.example", from: "b.example"), .noValidDKIM(RelayReason("x")),
+        ]
+        #expect(others.filter(\.reason.isOfAccount) == [])
+    }
 }

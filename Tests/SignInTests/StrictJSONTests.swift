@@ -1,6 +1,5 @@
 // The strict reader of JSON, the numbers, the writer and base64url.
 
-import SignIn
 import Foundation
 import JSON
 import Support

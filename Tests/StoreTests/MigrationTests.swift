@@ -5,6 +5,16 @@ import Foundation
 import Testing
 
 @Suite struct MigrationTests {
+    /// Every database has the checksums of what was applied to it: a file that is edited after its release opens none of them.
+    @Test func aReleasedMigrationIsNeverEdited() throws {
+        let fixture = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("Fixtures/migration-checksums.txt")
+        let pinned = try String(contentsOf: fixture, encoding: .utf8).split(separator: "\n").map(String.init)
+        #expect(
+            Migration.all.map { "\($0.checksum) \(Self.title($0.version, $0.name))" } == pinned,
+            "a new migration gets a line of its own in \(fixture.lastPathComponent); no line of an old one changes")
+    }
+
     /// Every migration as reports name it.
     private static let titles = Migration.all.map { title($0.version, $0.name) }
 

@@ -64,6 +64,8 @@ package struct RefusedForward: Sendable, Hashable {
     package let answer: String
     /// The stable word of `RelayReason`.
     package let reason: String
+    /// Whether the reason says something of the account.
+    package let isOfAccount: Bool
     /// The word in the answer and in the log.
     package let reference: String
 }

@@ -262,7 +262,7 @@ final class RelayMilterSession: MilterSession {
         handler.refused(
             RefusedForward(
                 at: handler.now(), author: author, account: account, answer: "\(refusal.reply.code) \(refusal.reply.enhanced)",
-                reason: refusal.reason.code, reference: reference))
+                reason: refusal.reason.code, isOfAccount: refusal.reason.isOfAccount, reference: reference))
     }
 
     private func log(_ level: Logger.Level, _ reasons: [RelayReason], stage: String, answer: String, macros: (any MilterMacros)?)

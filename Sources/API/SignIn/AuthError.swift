@@ -54,6 +54,8 @@ struct AuthError: Error, Sendable {
         case let error as AuthError: self = error
         case let problem as Problem where problem.status.kind == .clientError:
             self = .invalidRequest(problem.detail ?? problem.title)
+        case _ where Problem(error).status == .requestTimeout:
+            self.init(status: .requestTimeout, code: "invalid_request", detail: "the request did not arrive in time")
         case _ where Problem(error).status == .serviceUnavailable:
             self.init(
                 status: .serviceUnavailable, code: "temporarily_unavailable", detail: "try again", headers: [.retryAfter: "5"])

@@ -174,11 +174,11 @@ package struct APIService: Service {
             }
             guard second % 10 == 0, certificates != nil else { continue }
             do {
-                if try reloadCertificate() { logger.notice("HTTP certificate reloaded") }
+                if try await keys.blocking({ _ in try reloadCertificate() }) { logger.notice("HTTP certificate reloaded") }
             } catch {
                 logger.error("HTTP certificate not reloaded, the old one stays in use", metadata: ["detail": "\(error)"])
             }
         }
-        try? keys.flushUse(now: clock.now())
+        try? await Task { [clock] in try await keys.blocking { try $0.flushUse(now: clock.now()) } }.value
     }
 }

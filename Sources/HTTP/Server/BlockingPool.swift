@@ -30,6 +30,11 @@ package final class BlockingPool: Sendable {
         }
     }
 
+    /// The same at an end: a task that was cancelled gets no thread, and what is left to write is written all the same.
+    package func finish<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+        try await Task { try await run(body) }.value
+    }
+
     /// Ends the threads once what waits has run. Later calls fail with 503.
     package func stop() async { try? await pool.shutdownGracefully() }
 }

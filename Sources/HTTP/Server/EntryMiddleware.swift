@@ -96,8 +96,10 @@ struct EntryMiddleware: RouterMiddleware {
         {
             return given
         }
-        var generator = SystemRandomNumberGenerator()
-        return Base32.characters(fromRandom: (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
+        // Two calls of the system, and not one for each octet.
+        let random = [UInt64.random(in: .min ... .max), .random(in: .min ... .max)]
+        return Base32.characters(
+            fromRandom: random.flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (8 * $0)) } })
     }
 }
 

@@ -52,8 +52,13 @@ package struct DecisionLogService: Service {
                 known.nextDeletion = ContinuousClock.now + Self.deletionInterval
             }
         }
-        var isWritten = true
-        await write(&isWritten)
+        do {
+            try await pool.finish { try parts.log.flush() }
+        } catch {
+            logger.error(
+                "decisions were lost for the log: the store was unavailable at the end",
+                metadata: ["detail": "\(error)", "lost": "\(parts.log.count)"])
+        }
         parts.close()
     }
 

@@ -1,12 +1,22 @@
 // /auth/token and /auth/revoke, sentence by sentence as docs/DESIGN.md has them.
 
-import SignIn
-import Events
+import Database
 import Foundation
+import SignIn
 import HTTPTypes
 import Testing
 
+@testable import API
+@testable import HTTP
+
 @Suite struct TokenEndpointTests {
+    /// It was counted and logged as a failure of ours.
+    @Test func aBodyThatNeverEndsIs408Here() {
+        let error = AuthError(ConnectionGuard.GivenUp())
+        #expect(error.status == .requestTimeout && error.code == "invalid_request")
+        #expect(AuthError(StoreRefusal(.notFound, "inner words")).status == .internalServerError)
+    }
+
     @Test func aRefreshWithANarrowerScopeGivesTheNarrowerOne() async throws {
         let rig = try await ProviderFixture()
         let tokens = try await rig.signedIn()

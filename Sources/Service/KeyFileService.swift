@@ -1,6 +1,5 @@
 // A key file that changes while the service runs, and what older keys made.
 
-import Database
 import Accounts
 import Administration
 import Concurrency
@@ -48,14 +47,14 @@ struct KeyFileService: Service {
 
     private func refresh(_ refused: inout KeyRing?) async throws {
         let installation = installation
-        let ring = try await pool.run { try KeyFile.read(path: installation.configuration.keyFilePath) }
-        guard ring != installation.keys, ring != refused else { return }
-        do {
-            try await pool.run { try Store.checkKeys(ring, of: installation.store.database) }
-        } catch let error as PermanentStoreError {
+        let ring: KeyRing
+        switch try await pool.run({ [refused] in try installation.changedKeys(refused: refused) }) {
+        case nil: return
+        case .usable(let keys): ring = keys
+        case .refused(let keys, let reason):
             // Said once: the keys in force stay, and mail flows.
-            refused = ring
-            return logger.error("the changed key file is not loaded", metadata: ["detail": "\(error)"])
+            refused = keys
+            return logger.error("the changed key file is not loaded", metadata: ["detail": "\(reason)"])
         }
         installation.store.keys.exchange(ring)
         try changed()

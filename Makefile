@@ -15,8 +15,8 @@ release: packages ## Release build of the command postern
 	swift build $(SWIFT_FLAGS) -c release --product postern
 
 demo: packages ## Play forward, reply, bounce and the rest through a real Postfix
-	swift build $(SWIFT_FLAGS) --product postern
-	swift build $(SWIFT_FLAGS) --product relay-demo
+	@scripts/build $(SWIFT_FLAGS) --product postern
+	@scripts/build $(SWIFT_FLAGS) --product relay-demo
 	@.build/debug/relay-demo
 
 # Independent verifiers of what Postern signs, of its HTTP API, and a browser for the users' page.
@@ -29,7 +29,7 @@ test-tools: packages .build/test-tools/.installed
 	touch $@
 
 test: packages test-tools models words check-format ## Every test, those on a real Postfix included
-	swift build $(SWIFT_FLAGS) --build-tests
+	@scripts/build $(SWIFT_FLAGS) --build-tests
 	rm -rf .build/test-logs
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
 	scripts/search-logs .build/test-logs

@@ -102,7 +102,7 @@ let package = Package(
             name: "Decisions",
             dependencies: [
                 "CEL", "JSON", "RiskPolicy", "PolicyRules", "Accounts", "Database", "SignIn", "MailCrypto", "InternetMessage",
-                "Support",
+                "PosternMetrics", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
         .target(
@@ -179,9 +179,8 @@ let package = Package(
         .target(
             name: "Events",
             dependencies: [
-                "Concurrency", "SignIn", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternMetrics", "Accounts",
-                "Database",
-                "PosternTLS", "Support",
+                "Concurrency", "SignIn", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternConfiguration",
+                "PosternMetrics", "Accounts", "Database", "PosternTLS", "Support",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -209,12 +208,18 @@ let package = Package(
                 "PosternSQLite", "Relay",
             ], swiftSettings: strict),
         .target(
+            name: "Web",
+            dependencies: [
+                "API", "Accounts", "Decisions", "Doctor", "HTTP", "Mail", "Monitoring", "Portal", "PosternConfiguration",
+                "PosternMetrics", "Relay", "SignIn",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: strict),
+        .target(
             name: "Service",
             dependencies: [
-                "API", "Administration", "Concurrency", "Doctor", "Events", "HTTP", "SignIn", "Mail", "Monitoring", "Portal",
-                "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "Relay", "Decisions",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "Accounts", "Administration", "Concurrency", "Decisions", "Doctor", "Events", "HTTP", "Monitoring",
+                "PosternConfiguration", "PosternMetrics", "Relay", "Web",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -228,12 +233,58 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: strict),
+
+        // MARK: The command line, a room for the commands of each subject
+        .target(
+            name: "CommandSupport",
+            dependencies: [
+                "Accounts", "DNSClient", "Database", "Doctor", "InternetMessage", "Mail", "MailAuth", "PosternConfiguration",
+                "Relay", "Support",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ], path: "Sources/Commands/Support", swiftSettings: strict),
+        .target(
+            name: "AccountCommands",
+            dependencies: [
+                "Accounts", "CommandSupport", "Database", "Doctor", "Events", "Import", "InternetMessage", "JSON", "Mail",
+                "PosternConfiguration", "Relay", "SignIn",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+            ], path: "Sources/Commands/Account", swiftSettings: strict),
+        .target(
+            name: "EventCommands",
+            dependencies: [
+                "CommandSupport", "Events", "HTTP", "JSON", "PosternConfiguration", "Relay", "SignIn",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ], path: "Sources/Commands/Event", swiftSettings: strict),
+        .target(
+            name: "MailCommands",
+            dependencies: [
+                "Accounts", "CommandSupport", "DNSClient", "Database", "Doctor", "InternetMessage", "MailAuth", "Milter",
+                "PosternConfiguration", "PostfixSetup", "Relay",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ], path: "Sources/Commands/Mail", swiftSettings: strict),
+        .target(
+            name: "PolicyCommands",
+            dependencies: [
+                "Accounts", "CEL", "CommandSupport", "Database", "Decisions", "JSON", "Monitoring", "PosternConfiguration",
+                "RiskPolicy", "Sandbox", "SignIn",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ], path: "Sources/Commands/Policy", swiftSettings: strict),
+        .target(
+            name: "InstallationCommands",
+            dependencies: [
+                "Accounts", "Administration", "CommandSupport", "Database", "JSON", "MailAuth", "Monitoring",
+                "PosternConfiguration", "Relay",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ], path: "Sources/Commands/Installation", swiftSettings: strict),
         .executableTarget(
             name: "postern",
             dependencies: [
-                "Accounts", "Administration", "CEL", "DNSClient", "Database", "Decisions", "Doctor", "Events", "HTTP", "Import",
-                "InternetMessage", "JSON", "Mail", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "PostfixSetup",
-                "Relay", "RiskPolicy", "Sandbox", "Service", "SignIn", "Support",
+                "AccountCommands", "CommandSupport", "EventCommands", "HTTP", "InstallationCommands", "MailCommands", "Milter",
+                "Monitoring", "PolicyCommands", "PosternConfiguration", "Service",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict, linkerSettings: standalone),
@@ -369,7 +420,7 @@ let package = Package(
             dependencies: [
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PolicyRules", "PosternConfiguration", "PosternSQLite",
-                "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "postern",
+                "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "Web", "postern",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),

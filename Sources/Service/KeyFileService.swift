@@ -1,6 +1,5 @@
 // A key file that changes while the service runs, and what older keys made.
 
-import Database
 import Accounts
 import Administration
 import Concurrency
@@ -57,16 +56,13 @@ struct KeyFileService: Service {
 
     func refresh(_ refused: inout KeyRing?) async throws {
         let installation = installation
-        let found = try await pool.run { try KeyFile.read(path: installation.configuration.keyFilePath) }
-        if found != installation.keys, found != refused {
-            do {
-                try await pool.run { try Store.checkKeys(found, of: installation.store.database) }
-            } catch let error as PermanentStoreError {
-                // Said once: the keys in force stay, and mail flows.
-                refused = found
-                return logger.error("the changed key file is not loaded", metadata: ["detail": "\(error)"])
-            }
-            installation.store.keys.exchange(found)
+        switch try await pool.run({ [refused] in try installation.changedKeys(refused: refused) }) {
+        case nil: break
+        case .usable(let keys): installation.store.keys.exchange(keys)
+        case .refused(let keys, let reason):
+            // Said once: the keys in force stay, and mail flows.
+            refused = keys
+            return logger.error("the changed key file is not loaded", metadata: ["detail": "\(reason)"])
         }
         guard installation.keys != inUse.current else { return }
         let ring = installation.keys

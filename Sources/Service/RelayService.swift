@@ -2,6 +2,7 @@
 
 import Accounts
 import Decisions
+import Events
 import Foundation
 import HTTP
 import Logging
@@ -10,6 +11,7 @@ import PosternConfiguration
 import Relay
 import ServiceLifecycle
 import Synchronization
+import Web
 
 package enum RelayService {
     /// How long transactions under way may take once shutdown was asked for. Longer than the DNS budget of a message, shorter
@@ -44,16 +46,17 @@ package enum RelayService {
         // For what the service does by itself: however many requests there are, counters are written, and others see that it runs.
         // A thread for each of them (housekeeping has three): where the store hangs, a reload still ends and the file is watched.
         let servicePool = BlockingPool(threads: 7, isShared: false)
+        let queueTrouble = ValueHolder<String?>(nil)
+        let keysInUse = ValueHolder(installation.keys)
         // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
         var services: [any Service] = [
             HousekeepingService(
                 store: installation.store, counters: counters, rejections: rejections, pool: servicePool, now: now, logger: logger
             ),
-            StatusService(parts: parts, pool: servicePool),
+            StatusService(parts: parts, pool: servicePool, queueTrouble: queueTrouble, keysInUse: keysInUse),
             QueueWatchService(
                 directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
-                metrics: parts.metrics,
-                trouble: parts.queueTrouble, logger: logger),
+                metrics: parts.metrics, trouble: queueTrouble, logger: logger),
             SigningKeyService(signer: signer, pool: servicePool, logger: logger),
             PolicyService(
                 policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
@@ -68,11 +71,15 @@ package enum RelayService {
                 return Reload(from: installation.resolved, to: new.resolved)
             },
             KeyFileService(
-                installation: installation, pool: parts.pool, now: now, logger: logger, inUse: parts.keysInUse,
+                installation: installation, pool: parts.pool, now: now, logger: logger, inUse: keysInUse,
                 changed: relay.renewKeys),
         ]
-        services.append(IssuerKeysService(trust: parts.trust))
-        if let events = try EventServices.service(parts) { services.append(events) }
+        services.append(IssuerKeysService(parts: parts))
+        let events = try EventServices.service(
+            installation, signer: parts.identitySigner,
+            resolver: { try Resolvers.client(configuration, path: installation.resolved.path) }, metrics: parts.metrics,
+            now: now, logger: logger)
+        if let events { services.append(events) }
         if let decisions = parts.decisions {
             services.append(
                 DecisionLogService(

@@ -7,6 +7,7 @@ import HTTP
 import Logging
 import Monitoring
 import ServiceLifecycle
+import Web
 
 struct StatusService: Service {
     /// Between two words.
@@ -16,6 +17,9 @@ struct StatusService: Service {
 
     let parts: ServiceParts
     let pool: BlockingPool
+    /// Why Postfix's queue cannot be looked at; nil where it can, or was not yet.
+    let queueTrouble: ValueHolder<String?>
+    let keysInUse: ValueHolder<KeyRing>
 
     func run() async throws {
         let configuration = parts.installation.configuration
@@ -30,8 +34,8 @@ struct StatusService: Service {
             var next = maker
             let minute = next.minute(now: now)
             var made = next.snapshot(now: now)
-            made.keys = parts.keysInUse.current.summary
-            made.queueTrouble = parts.queueTrouble.current
+            made.keys = keysInUse.current.summary
+            made.queueTrouble = queueTrouble.current
             let snapshot = made
             do {
                 try await pool.run { [store = parts.store] in

@@ -1,8 +1,14 @@
 // The command `postern`: its subcommands, and how it ends.
 
+import AccountCommands
 import ArgumentParser
+import CommandSupport
+import EventCommands
 import Glibc
+import InstallationCommands
+import MailCommands
 import Monitoring
+import PolicyCommands
 
 @main
 struct Postern: AsyncParsableCommand {
@@ -27,37 +33,9 @@ struct Postern: AsyncParsableCommand {
             later, 77 not permitted, 78 configuration.
             """,
         version: PosternVersion.text,
-        subcommands: [
-            InitCommand.self,
-            ServeCommand.self,
-            SetupCommand.self,
-            DoctorCommand.self,
-            ExplainCommand.self,
-            VerifyCommand.self,
-            ConfigCommand.self,
-            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, StoreCommand.self, KeyFileCommand.self,
-            DKIMCommand.self,
-            TeamCommand.self,
-            SourceCommand.self,
-            AppCommand.self,
-            UserCommand.self,
-            InboxCommand.self,
-            AddressCommand.self,
-            AccountCommand.self,
-            KeyCommand.self,
-            StatusCommand.self,
-            TopCommand.self,
-            AuditCommand.self,
-            RetentionCommand.self,
-            ImportCommand.self,
-            IssuerCommand.self,
-            TokenCommand.self,
-            SigningKeyCommand.self,
-            EndpointCommand.self,
-            EventCommand.self,
-            TransferCommand.self,
-            PolicyCommand.self, DecideCommand.self, DecisionCommand.self, SandboxCommand.self,
-        ])
+        subcommands: InstallationCommands.creation + [ServeCommand.self] + MailCommands.all + InstallationCommands.store
+            + MailCommands.keys + AccountCommands.all + InstallationCommands.state + AccountCommands.imports
+            + AccountCommands.issuers + EventCommands.all + AccountCommands.transfers + PolicyCommands.all)
 
     static func main() async {
         // Whatever a command makes is its owner's alone: databases grow further files as they are used.

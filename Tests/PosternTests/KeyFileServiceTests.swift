@@ -19,7 +19,8 @@ import Testing
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_790_000_000)
         defer { try? installation.close() }
         let pool = BlockingPool(threads: 1)
-        let (before, attempts) = (installation.keys, Mutex(0))
+        let before = installation.keys
+        let attempts = Mutex(0)
         let service = KeyFileService(
             installation: installation, pool: pool, now: { 1_790_000_000 }, logger: Logger(label: "test"),
             inUse: ValueHolder(before),

@@ -122,8 +122,8 @@ package struct APIService: Service {
         return (router.buildResponder(), table.entries)
     }
 
-    /// Reads the certificate again where its files changed; whether they did. Throws `TLSCertificates.Failure`: the old one
-    /// stays.
+    /// Reads the certificate again where its files changed; whether they did; blocks. Throws `TLSCertificates.Failure`: the old
+    /// one stays.
     package func reloadCertificate() throws -> Bool { try certificates?.reloadIfChanged() ?? false }
 
     package func run() async throws {
@@ -172,13 +172,16 @@ package struct APIService: Service {
             } catch {
                 logger.warning("API keys cannot be read, the old ones stay in force", metadata: ["detail": "\(error)"])
             }
-            guard second % 10 == 0, certificates != nil else { continue }
+            guard second % 10 == 0, let certificates else { continue }
             do {
-                if try await keys.blocking({ _ in try reloadCertificate() }) { logger.notice("HTTP certificate reloaded") }
+                if try await keys.blocking({ _ in try certificates.reloadIfChanged() }) {
+                    logger.notice("HTTP certificate reloaded")
+                }
             } catch {
                 logger.error("HTTP certificate not reloaded, the old one stays in use", metadata: ["detail": "\(error)"])
             }
         }
-        try? await Task { [clock] in try await keys.blocking { try $0.flushUse(now: clock.now()) } }.value
+        // A task that was cancelled gets no thread; what is left is written all the same.
+        await Task { [keys, clock] in try? await keys.blocking { try $0.flushUse(now: clock.now()) } }.value
     }
 }

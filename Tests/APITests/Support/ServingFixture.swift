@@ -5,8 +5,8 @@ import Decisions
 import Foundation
 import InternetMessage
 import PosternConfiguration
-import Service
 import Testing
+import Web
 
 /// An installation with every route of the service, asked without a listener.
 final class ServingFixture: Sendable {

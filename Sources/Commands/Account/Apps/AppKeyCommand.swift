@@ -1,0 +1,143 @@
+// postern app key and postern app redirect: what an app's backend signs in with, and where sign-ins are answered to.
+
+import SignIn
+import ArgumentParser
+import CommandSupport
+import Foundation
+
+extension AppCommand {
+    struct Redirect: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add and remove redirect URIs of an app.",
+            discussion: """
+                A sign-in redirects only to a URI that is registered for the app, compared octet by octet. It is https; http \
+                for 127.0.0.1, [::1] and localhost; or an app's own scheme that is named after a domain.
+                """,
+            subcommands: [Add.self, Remove.self])
+
+        struct Add: ParsableCommand {
+            static let configuration = CommandConfiguration(abstract: "Add a redirect URI.")
+
+            @Argument(help: "The team's identifier.")
+            var team: String
+            @Argument(help: "The app's client_id.")
+            var clientID: String
+            @Argument(help: "The URI, exactly as the app sends it.")
+            var uri: String
+            @OptionGroup var installation: InstallationOptions
+
+            func run() throws {
+                try installation.withStore { store in
+                    let isNew = try store.clients.addRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                    print("The redirect URI is registered\(isNew ? "" : " already").")
+                }
+            }
+        }
+
+        struct Remove: ParsableCommand {
+            static let configuration = CommandConfiguration(abstract: "Remove a redirect URI.")
+
+            @Argument(help: "The team's identifier.")
+            var team: String
+            @Argument(help: "The app's client_id.")
+            var clientID: String
+            @Argument(help: "The URI.")
+            var uri: String
+            @OptionGroup var installation: InstallationOptions
+
+            func run() throws {
+                try installation.withStore { store in
+                    try store.clients.removeRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                    print("Removed the redirect URI.")
+                }
+            }
+        }
+    }
+
+    struct Key: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "key", abstract: "Add, list and remove the keys that a team signs its client secrets with.",
+            discussion: """
+                A client_secret is a JWT (ES256) that the team's backend signs with its own private key: kid as below, iss the \
+                team's identifier, sub the client_id, aud your provider.issuer, exp at most 15777000 s after iat. Postern \
+                only has the public key. The team makes a pair with
+
+                  openssl ecparam -name prime256v1 -genkey -noout -out client.pem
+                  openssl ec -in client.pem -pubout -out client.pub.pem
+                """,
+            subcommands: [Add.self, List.self, Remove.self])
+
+        struct Add: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(abstract: "Add a public key on P-256.")
+
+            @Argument(help: "The team's identifier.")
+            var team: String
+            @Argument(help: "The public key: a PEM file, or - for standard input.")
+            var file: String
+            @Option(help: "Its kid in the header of client secrets; otherwise the key's thumbprint (RFC 7638).")
+            var kid: String?
+            @OptionGroup var installation: InstallationOptions
+
+            func run() async throws {
+                let pem = try AppCommand.Key.read(file)
+                guard !pem.contains("PRIVATE KEY") else {
+                    throw CommandError.data(
+                        "this is a private key, which must stay with the team; give the public key (see --help)")
+                }
+                let key: VerificationKey
+                do { key = try VerificationKey(keyID: kid ?? "-", pem: pem) } catch {
+                    throw CommandError.data("\(file == "-" ? "standard input" : file): \(error)")
+                }
+                let id = kid ?? key.thumbprint
+                try installation.withStore { store in
+                    _ = try store.clients.addKey(team: team, keyID: id, pem: pem, thisChange())
+                    print("Added the key of team \(team) with kid \(id)")
+                }
+            }
+        }
+
+        struct List: ParsableCommand {
+            static let configuration = CommandConfiguration(abstract: "List a team's keys.")
+
+            @Argument(help: "The team's identifier.")
+            var team: String
+            @OptionGroup var installation: InstallationOptions
+            @OptionGroup var output: OutputOptions
+
+            func run() throws {
+                let keys = try installation.withStore { try $0.clients.keys(team: team) }
+                try output.print(keys, ["KID", "SINCE"]) {
+                    ["kid": $0.keyID, "created_at": timestamp($0.createdAt)]
+                } columns: {
+                    [$0.keyID, timestamp($0.createdAt)]
+                }
+            }
+        }
+
+        struct Remove: ParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Remove a key: secrets that it signed are refused from then on.")
+
+            @Argument(help: "The team's identifier.")
+            var team: String
+            @Argument(help: "The key's kid.")
+            var kid: String
+            @OptionGroup var installation: InstallationOptions
+
+            func run() throws {
+                try installation.withStore { store in
+                    try store.clients.removeKey(team: team, keyID: kid, thisChange())
+                    print("Removed the key \(kid) of team \(team).")
+                }
+            }
+        }
+
+        private static func read(_ file: String) throws -> String {
+            let data = try InputFile.octets(file, maximum: 65_536)
+            guard let text = String(data: data, encoding: .utf8), !text.isEmpty else {
+                throw CommandError.data("\(file == "-" ? "standard input" : file): no PEM")
+            }
+            return text
+        }
+    }
+}

@@ -1,0 +1,254 @@
+// postern inbox: the real addresses of users.
+
+import Accounts
+import ArgumentParser
+import CommandSupport
+import Mail
+import Relay
+
+struct InboxCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inbox", abstract: "Add, list, show, verify and remove a user's inboxes.",
+        discussion: """
+            Name an inbox by its address or by its number for this user (1, 2, 3), as the list shows it. The number \
+            of a removed inbox is not used again. An address on the command line is visible in the list of processes; \
+            - reads it from standard input instead.
+            """,
+        subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
+
+    static func members(_ inbox: Inbox, _ reveal: RevealOptions) -> Members {
+        [
+            "inbox": inbox.number, "address": reveal.shown(inbox.address), "is_verified": inbox.isVerified,
+            "is_default": inbox.isDefault, "is_reply_only": inbox.isReplyOnly, "created_at": timestamp(inbox.createdAt),
+            "suspended_at": inbox.suspendedAt.map(timestamp),
+        ]
+    }
+
+    static func summary(_ inbox: Inbox) -> String {
+        ([inbox.isVerified ? "verified" : "unverified"] + (inbox.isDefault ? ["default"] : [])
+            + (inbox.isReplyOnly ? ["reply-only"] : []) + (inbox.isSuspended ? ["suspended"] : [])).joined(separator: ", ")
+    }
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add an inbox, and send a message to it to verify it.",
+            discussion: """
+                The message holds a code and a link, and can be answered: each confirms the inbox. Nothing is forwarded to an inbox until it is verified, and replies are accepted only from verified inboxes. A \
+                reply-only inbox is an alias that the user writes from: nothing is ever forwarded to it. Inboxes at a relay \
+                domain are refused. An inbox is verified for one user only.
+                """)
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The user's real address; - reads it from standard input.")
+        var address: String
+        @Flag(help: "The inbox is known to belong to the user.")
+        var verified = false
+        @Flag(help: "The user writes from it, and nothing is forwarded to it.")
+        var replyOnly = false
+        @Flag(help: "Do not send a message now; postern inbox verify sends it later.")
+        var noMessage = false
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                // What is wrong with the texts or the keys shows before anything is added.
+                let mailer = verified || noMessage ? nil : try MailerFactory.mailer(installation)
+                let inbox = try installation.store.inboxes.add(
+                    user: user, inboxArgument(address), isVerified: verified, isReplyOnly: replyOnly, thisChange())
+                print("Added inbox \(inbox.number) of user \(user).")
+                try mailer.map { try Self.write($0, user, inbox.number) }
+            }
+        }
+
+        /// Writes to an inbox that was just added: errors are reported together with what to do.
+        private static func write(_ mailer: InboxMailer, _ user: String, _ number: Int64) throws {
+            do {
+                try mailer.sendConfirmation(user: user, .number(number), thisChange())
+                InboxCommand.tellNext(user, number)
+            } catch let error as MailerError {
+                throw CommandError(
+                    status: Failure.status(error),
+                    message:
+                        "inbox \(number) was added, but no message could be sent to it: \(error); try postern inbox verify \(user) \(number)"
+                )
+            }
+        }
+    }
+
+    /// What follows a message.
+    private static func tellNext(_ user: String, _ number: Int64) {
+        print(
+            "A message was sent to it. Its link or a reply confirms it, or: postern inbox confirm \(user) \(number) --code CODE")
+    }
+
+    struct Verify: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Send the message to an unverified inbox again.",
+            discussion:
+                "The new message invalidates the previous one. verification.per_inbox and related keys limit how many are sent.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                let inbox = try MailerFactory.mailer(installation).sendConfirmation(user: user, inboxName(inbox), thisChange())
+                InboxCommand.tellNext(user, inbox.number)
+            }
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List a user's inboxes.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let inboxes = try installation.withStore { try $0.inboxes.inboxes(user: user) }
+            try output.print(inboxes, ["INBOX", "ADDRESS", "STATE", "SINCE"]) {
+                members($0, reveal)
+            } columns: {
+                ["\($0.number)", reveal.shown($0.address), summary($0), timestamp($0.createdAt)]
+            }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show an inbox, and how it accepts its mail.",
+            discussion: """
+                If an inbox refuses too much mail permanently (suspension.failures, suspension.percent, suspension.days), forwarding to \
+                it is suspended: the mail waits at its senders. postern inbox confirm ends the suspension.
+                """)
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var reveal: RevealOptions
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                let found = try installation.store.inboxes.inbox(user: user, inboxName(inbox))
+                let days = installation.configuration.suspension?.days ?? Self.windowDays
+                let standing = try installation.store.bounces.standing(of: found, days: days, now: PosternClock.now())
+                let failures = found.isSuspended ? found.suspendedFailures : nil
+                if output.json {
+                    return try printJSON(
+                        members(found, reveal).merging([
+                            "verified_at": found.verifiedAt.map(timestamp), "is_suspended": found.isSuspended,
+                            "suspended_failures": failures, "failures": standing.failures, "forwarded": standing.forwarded,
+                            "window_days": days,
+                        ]))
+                }
+                var lines = [
+                    ("inbox", "\(found.number)"), ("user", user), ("address", reveal.shown(found.address)),
+                    ("state", summary(found)), ("added", timestamp(found.createdAt)),
+                    ("verified", found.verifiedAt.map(timestamp) ?? "never"),
+                    (
+                        "failures",
+                        "\(standing.failures) permanently, of \(standing.forwarded) messages forwarded in \(days) days"
+                    ),
+                ]
+                if let since = found.suspendedAt.map(timestamp), let failures {
+                    lines += [
+                        (
+                            "suspended",
+                            "since \(since), after \(failures) permanent failure\(failures == 1 ? "" : "s"); its mail waits at the senders"
+                        ),
+                        (
+                            "to end it",
+                            "once the user has shown that it accepts mail: postern inbox confirm \(user) \(found.number)"
+                        ),
+                    ]
+                }
+                Properties(lines: lines).print()
+            }
+        }
+
+        /// What is counted where suspension is switched off.
+        private static let windowDays = 14
+    }
+
+    struct Confirm: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Mark an inbox as verified: real, and the user's own.",
+            discussion: """
+                With --code, by the code of the message that was sent to it. Without --code, because you know that it \
+                belongs to the user: nothing is checked, and the audit says so. If forwarding to it was suspended, it resumes.
+                """)
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @Option(help: "The code of the message, six digits.")
+        var code: String?
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withInstallation { installation in
+                let store = installation.store
+                let inbox =
+                    if let code {
+                        try store.verifications.confirm(
+                            user: user, inboxName(inbox), code: code, limits: installation.configuration.verification.limits,
+                            thisChange())
+                    } else {
+                        try store.inboxes.confirm(user: user, inboxName(inbox), thisChange())
+                    }
+                print("Inbox \(inbox.number) of user \(user) is verified.")
+            }
+        }
+    }
+
+    struct Default: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Make a verified inbox the one that mail goes to.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.inboxes.makeDefault(user: user, inboxName(inbox), thisChange())
+                print("Mail for user \(user) goes to that inbox now.")
+            }
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove an inbox.",
+            discussion: "Mail that went to it then goes to the user's oldest verified inbox, or waits for one.")
+
+        @Argument(help: "The user's identifier.")
+        var user: String
+        @Argument(help: "The inbox: its address or its number.")
+        var inbox: String
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            try installation.withStore { store in
+                try store.inboxes.remove(user: user, inboxName(inbox), thisChange())
+                print("Removed the inbox of user \(user).")
+                if try !store.inboxes.inboxes(user: user).contains(where: { $0.isVerified && !$0.isReplyOnly }) {
+                    Failure.warn(
+                        "user \(user) has no verified inbox any more: mail to the user's relay addresses is not delivered")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// postern config: what is in force.
+
+import ArgumentParser
+import CommandSupport
+import JSON
+import PosternConfiguration
+
+struct ConfigCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config", abstract: "Show the configuration.", subcommands: [Show.self])
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print every key with its value, where that comes from, and why the default is what it is.",
+            discussion: """
+                A key is set in postern.yaml, above that by a variable (limits.hops by POSTERN_LIMITS_HOPS), above that by \
+                --set limits.hops=30. An unknown key is an error. Passwords are not shown.
+                """)
+
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        private struct Row: Encodable {
+            let value: JSONValue
+            let source: String
+            let reason: String
+            let beyond: String?
+        }
+
+        func run() throws {
+            let (_, resolved) = try installation.configuration()
+            if output.json {
+                let rows = resolved.entries.map { entry in
+                    let row = Row(
+                        value: JSONValue(entry), source: entry.origin.text, reason: entry.key.reason, beyond: entry.key.beyond)
+                    return (entry.key.path, row)
+                }
+                try printJSON(Dictionary(uniqueKeysWithValues: rows))
+                return
+            }
+            for entry in resolved.entries {
+                let why = entry.key.reason + (entry.key.beyond.map { " Beyond it: \($0)." } ?? "")
+                if isTerminal {
+                    // One line would be too long for any terminal.
+                    print("\(emphasised(entry.key.path)): \(entry.shownValue)  (\(entry.origin.text))\n    \(why)")
+                } else {
+                    print([entry.key.path, entry.shownValue, entry.origin.text, why].joined(separator: "\t"))
+                }
+            }
+        }
+    }
+}
+
+extension JSONValue {
+    /// A configuration value in JSON's types.
+    fileprivate init(_ entry: ResolvedConfiguration.Entry) {
+        switch entry.value {
+        case .none: self = .null
+        case .integer(let number): self = .integer(Int64(number))
+        case .list(let items): self = .array(items.map(JSONValue.string))
+        case .table(let items):
+            var object: JSONObject = [:]
+            for (name, item) in items { object[name] = .string(item) }
+            self = .object(object)
+        case .text, .providers, .issuers: self = .string(entry.shownValue)
+        }
+    }
+}

@@ -1,0 +1,13 @@
+// The commands about an installation as a whole.
+
+import ArgumentParser
+
+/// In the order of the help.
+package enum InstallationCommands {
+    /// A new one.
+    package static var creation: [any ParsableCommand.Type] { [InitCommand.self] }
+    /// Configuration, database and keys.
+    package static var store: [any ParsableCommand.Type] { [ConfigCommand.self, MigrateCommand.self, BackupCommand.self, RestoreCommand.self, StoreCommand.self, KeyFileCommand.self] }
+    /// How it is, who changed it, and how long data is kept.
+    package static var state: [any ParsableCommand.Type] { [StatusCommand.self, TopCommand.self, AuditCommand.self, RetentionCommand.self] }
+}

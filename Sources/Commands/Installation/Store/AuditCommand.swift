@@ -1,0 +1,47 @@
+// postern audit: who changed what, and when.
+
+import Accounts
+import ArgumentParser
+import CommandSupport
+
+struct AuditCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit", abstract: "List administrative changes, the newest first.",
+        discussion: """
+            The actor is uid:N for commands (with sudo:N for who called sudo), key:ID for the HTTP API. Subjects and details hold \
+            identifiers, never an inbox or a name.
+            """)
+
+    @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))
+    var since: String?
+    @Option(help: ArgumentHelp("Only by this actor; key:* stands for all that begin so.", valueName: "actor"))
+    var actor: String?
+    @Option(help: ArgumentHelp("Only this action, as in team.add; team.* stands for all that begin so.", valueName: "action"))
+    var action: String?
+    @Option(help: ArgumentHelp("The maximum number of entries.", valueName: "number"))
+    var limit = 100
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        guard (1...1_000_000).contains(limit) else { throw CommandError.usage("--limit must be a number from 1 to 1000000") }
+        let now = PosternClock.now()
+        let start = try since.map { text in
+            guard let time = ExpiryText.duration(text).map({ now - $0 }) ?? ExpiryText.moment(text, endOfDay: false) else {
+                throw CommandError.usage("--since must be 7d, 12h, or a date as in 2026-11-01")
+            }
+            return time
+        }
+        let entries = try installation.withStore {
+            try $0.audit.entries(since: start ?? 0, actor: actor, action: action, limit: limit)
+        }
+        try output.print(entries, ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
+            [
+                "number": $0.number, "at": timestamp($0.at), "actor": $0.actor, "action": $0.action, "subject": $0.subject,
+                "detail": $0.detail,
+            ]
+        } columns: {
+            [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// postern sandbox: decisions to try things out with, on this machine alone.
+
+import Accounts
+import Decisions
+import ArgumentParser
+import CommandSupport
+import Foundation
+import Logging
+import Sandbox
+
+struct SandboxCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sandbox", abstract: "Run a decision service on loopback, to develop a backend against.",
+        discussion: """
+            Has its own store, keys and issuer of identity tokens, in a temporary folder that is removed at the end. \
+            It needs no installation and touches none: its keys are not valid anywhere else.
+
+            POST /sandbox/token mints an identity token with any real_user_status; POST /sandbox/clock sets the clock forward; \
+            test subjects, as printed at the start, get a fixed answer whatever the policy says. docs/DECISIONS.md has a walk-through.
+            """)
+
+    @Option(help: "The port on 127.0.0.1; 0 takes any free one.")
+    var port: Int = 8899
+    @Option(name: .customLong("app"), help: ArgumentHelp("The client_id of the app.", valueName: "client-id"))
+    var clientID = "com.example.app"
+    @Option(help: "How tokens carry the nonce: raw or sha256_hex.")
+    var nonceForm = "raw"
+    @Flag(help: "Accept requests whose tokens have no nonce.")
+    var nonceOptional = false
+    @Option(help: ArgumentHelp("A policy's folder, instead of the default policy.", valueName: "folder"))
+    var policy: String?
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard (0...65_535).contains(port) else { throw ValidationError("--port must be 0 to 65535.") }
+        guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form must be raw or sha256_hex.") }
+    }
+
+    private struct Facts: Encodable {
+        let url: String
+        let clientId: String
+        let key: String
+        let issuer: String
+        let testSubjects: [String: String]
+    }
+
+    func run() async throws {
+        var settings = Sandbox.Settings(
+            port: port, clientID: clientID, nonceForm: AppNonceForm(rawValue: nonceForm) ?? .raw,
+            isNonceRequired: !nonceOptional)
+        if let policy {
+            let candidate = try PolicyFolder(path: policy).candidate()
+            settings.policy = LoadedPolicy(
+                policy: candidate.policy,
+                hash: StoredPolicy(
+                    name: candidate.policy.name, version: candidate.policy.version, document: candidate.document.octets
+                ).hash)
+        }
+        var logger = Logger(label: "postern") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = .warning
+        let json = output.json
+        try await Sandbox.run(settings, now: PosternClock.now, logger: logger) { facts in
+            if json {
+                try? printJSON(
+                    Facts(
+                        url: facts.url, clientId: facts.clientID, key: facts.key, issuer: facts.issuer,
+                        testSubjects: Dictionary(uniqueKeysWithValues: CannedResponse.subjects.map { ($0.name, $0.purpose) })))
+            } else {
+                print(Self.introduction(facts))
+            }
+            fflush(nil)
+        }
+    }
+
+    /// What is on the screen while it runs.
+    private static func introduction(_ facts: SandboxFacts) -> String {
+        let width = (CannedResponse.subjects.map(\.name.count).max() ?? 0) + 2
+        let subjects = CannedResponse.subjects.map { subject in
+            "  " + subject.name.padding(toLength: width, withPad: " ", startingAt: 0) + subject.purpose
+        }
+        return """
+            The sandbox listens on \(facts.url). Everything in it is deleted when it ends (Ctrl-C).
+
+              URL=\(facts.url)
+              KEY=\(facts.key)
+
+            A sign-up by a user about whom nothing is known (real_user_status 1):
+
+              TOKEN=$(curl -s $URL/sandbox/token -H 'Content-Type: application/json' \\
+                -d '{"sub": "jane", "real_user_status": 1, "nonce": "n-1"}' | jq -r .identity_token)
+              curl -s $URL/v1/decisions -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+                -d '{"event": "sign_up", "client_id": "\(facts.clientID)", "identity_token": "'$TOKEN'", "nonce": "n-1"}'
+
+            A sign-in, later:
+
+              curl -s $URL/sandbox/clock -H 'Content-Type: application/json' -d '{"advance": 86400}'
+              curl -s $URL/v1/decisions -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+                -d '{"event": "sign_in", "client_id": "\(facts.clientID)", "sub": "jane"}'
+
+            These subjects get a fixed answer, whatever the policy says:
+
+            \(subjects.joined(separator: "\n"))
+            """
+    }
+}

@@ -1,0 +1,147 @@
+// `postern policy activate` and `rollback`: what decides from now on.
+
+import Accounts
+import Decisions
+import ArgumentParser
+import CommandSupport
+import Foundation
+import RiskPolicy
+
+struct PolicyActivate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "activate",
+        abstract: "Check a policy and put it in force.",
+        discussion: """
+            Runs what postern policy check runs, with the guarantees held against 50,000 generated inputs and the last 10,000 \
+            logged decisions. A policy that is refused \
+            changes nothing, gives exit status 1, and is shown by postern policy list. A policy that is activated is copied into the store: \
+            the folder is not read again, and every host follows within five seconds.
+
+            A policy replaces the one of its name. A new name becomes the default for all who are bound to no other policy, unless a team or \
+            app is bound to it; --only-bound and --everyone override this. postern policy rollback goes back.
+            """)
+
+    @Argument(help: "The policy's folder, or the beginning of a hash that the store holds.", completion: .directory)
+    var folder: String
+
+    @Flag(help: "Keep the default: this policy serves only teams and apps that are bound to it.")
+    var onlyBound = false
+
+    @Flag(help: "Make it the default even where teams or apps are bound to it.")
+    var everyone = false
+
+    @OptionGroup var installation: InstallationOptions
+
+    /// Inputs on which the guarantees must hold: a second or so, and far more than a slip survives.
+    static let generatedInputs = 50_000
+    /// Logged decisions on which they must hold, the newest.
+    static let loggedInputs = 10_000
+
+    func validate() throws {
+        if onlyBound, everyone { throw ValidationError("--only-bound and --everyone contradict each other.") }
+    }
+
+    func run() throws {
+        try installation.withStore { store in
+            let policies = store.policies
+            let known = try policies.policies()
+            let stored = ReferredPolicy.isFolder(folder) ? try candidate(store) : try kept(policies)
+            let result = try policies.activate(
+                stored, reach: onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
+            try Self.report(result, policies)
+            if known.contains(where: { $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash }) {
+                Failure.warn(
+                    "\(stored.name) \(stored.version) had a different text before: raise its version, so that the two can be distinguished"
+                )
+            }
+        }
+    }
+
+    private func kept(_ policies: PolicyRepository) throws -> StoredPolicy {
+        let isHash = folder.utf8.allSatisfy { "0123456789abcdefABCDEF".utf8.contains($0) } || folder.hasPrefix("sha256:")
+        guard isHash, !FileManager.default.fileExists(atPath: folder) else {
+            throw CommandError.noInput("\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
+        }
+        let referred = try ReferredPolicy(hash: try policies.resolve(folder), in: policies)
+        return try policies.policy(hash: referred.hash)
+    }
+
+    /// Checks the folder; a refusal is remembered before the command ends.
+    private func candidate(_ store: Store) throws -> StoredPolicy {
+        let policies = store.policies
+        let files = PolicyFolder(path: folder)
+        var name = URL(filePath: folder).lastPathComponent
+        var version = ""
+        do {
+            let candidate = try files.load(generatedInputs: Self.generatedInputs)
+            (name, version) = (candidate.policy.name, candidate.policy.version)
+            let tests = files.file(PolicyDocument.testsFile)
+            if let text = candidate.document.files[PolicyDocument.testsFile] {
+                try PolicyTestSuite.load(text, file: tests, policy: candidate.policy).hold(candidate.policy)
+            } else {
+                Failure.warn("\(tests): no such file, so only the guarantees were tested")
+            }
+            try Self.holdGuarantees(candidate.policy, file: files.file(PolicyDocument.policyFile), store.decisions)
+            return StoredPolicy(name: name, version: version, document: candidate.document.octets)
+        } catch let refusal as PolicyRefusal {
+            FileHandle.standardError.write(Data("\(refusal)\n".utf8))
+            try policies.recordRefusal(name: name, version: version, reason: "\(refusal)", thisChange())
+            let standard = try policies.arrangement().policies.first { $0.name == name } ?? policies.arrangement().standard
+            let stays = standard.map { "; \($0.name) \($0.version) (\(StoredPolicy.short($0.hash))) stays in force" } ?? ""
+            FileHandle.standardError.write(Data("postern: \(folder) was not activated\(stays)\n".utf8))
+            throw ExitCode.failure
+        }
+    }
+
+    /// Refuses a policy whose rules break its guarantees in one of the last logged decisions.
+    private static func holdGuarantees(_ policy: Policy, file: String, _ log: DecisionRepository) throws {
+        guard !policy.guarantees.isEmpty else { return }
+        var backtest = Backtest(policy, now: PosternClock.now())
+        for decision in try log.newest(DecisionFilter(), limit: loggedInputs).0 { backtest.add(decision, declared: nil) }
+        guard let broken = backtest.brokenGuarantees.first else { return }
+        let count = Figures.count(backtest.brokenGuaranteeCount)
+        throw PolicyRefusal(
+            brokenGuarantee: broken.condition, of: policy, file: file,
+            where:
+                "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all"
+        )
+    }
+
+    /// Says what decides now, for whom, and what did before.
+    static func report(_ result: PolicyActivation, _ policies: PolicyRepository) throws {
+        let now = result.policy
+        let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
+        guard result.isChange else { return print("\(label) is in force already; nothing was changed.") }
+        let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(\.target.description)
+        let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
+        print(whom.isEmpty ? "\(label) is active, but no team or app is bound to it yet." : "\(label) now decides for \(whom).")
+        let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
+        if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
+        if !now.isDefault, bound.isEmpty { print("Next: postern policy bind TEAM|APP \(now.name)") }
+    }
+}
+
+struct PolicyRollback: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rollback",
+        abstract: "Undo the last activation.",
+        discussion:
+            "Repeated, it goes further back. A policy that was rolled back stays in the store, and can be activated by its hash.")
+
+    @Argument(help: "The policy's name; by default the default policy.")
+    var name: String?
+
+    @OptionGroup var installation: InstallationOptions
+
+    func run() throws {
+        try installation.withStore { store in
+            // An earlier policy that this program would refuse must not take the place of one that works.
+            _ = try ReferredPolicy(hash: store.policies.rollbackTarget(name).hash, in: store.policies)
+            let result = try store.policies.rollback(name, thisChange())
+            let now = result.policy
+            let whom = now.isDefault ? "everyone who is bound to no other policy" : "those bound to it"
+            print("\(now.name) \(now.version) (\(StoredPolicy.short(now.hash))) decides again for \(whom).")
+            if let hash = result.replaced { print("Taken back: \(StoredPolicy.short(hash))") }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// `postern policy diff`: what two policies say and decide differently.
+
+import Decisions
+import ArgumentParser
+import CommandSupport
+import CEL
+import Foundation
+import RiskPolicy
+
+struct PolicyDiffCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff",
+        abstract: "Show how two policies differ in text and in decisions.",
+        discussion: """
+            Each is a folder, the name of an active policy, or the beginning of a hash. With one, it is compared with the active \
+            policy of its name, or else the default.
+
+            Below the texts it lists what is decided differently on inputs generated from the values that the conditions compare with: what can \
+            change, not how often it would. postern policy backtest uses past decisions.
+            """)
+
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var first: String
+
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var second: String?
+
+    @Option(help: ArgumentHelp("Generated inputs to compare on.", valueName: "number"))
+    var inputs = 40_000
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard (0...10_000_000).contains(inputs) else { throw ValidationError("--inputs must be 0 to 10,000,000.") }
+    }
+
+    func run() throws {
+        let (old, new) = try policies()
+        let diff = PolicyDiff(from: old.policy, to: new.policy)
+        guard let now = CELTimestamp(seconds: PolicyTestSuite.defaultNow) else { return }
+        let (comparison, examples) = PolicyComparison.onGeneratedInputs(old.policy, new.policy, count: inputs, now: now)
+        if output.json {
+            return try printJSON(
+                [
+                    "from": old.hash, "to": new.hash, "differences": diff.items.map(Self.members),
+                    "behaviour": comparison.members,
+                    "examples": examples,
+                ] as Members)
+        }
+        print("\(old.label) → \(new.label)\n")
+        print(diff.text)
+        print("")
+        print(comparison.text(examples))
+    }
+
+    private func policies() throws -> (ReferredPolicy, ReferredPolicy) {
+        if let second, ReferredPolicy.isFolder(first), ReferredPolicy.isFolder(second) {
+            let none: () throws -> PolicyRepository = { throw CommandError.noInput("no such folder") }
+            return (try ReferredPolicy(first, repository: none), try ReferredPolicy(second, repository: none))
+        }
+        return try installation.withStore { store in
+            let one = try ReferredPolicy(first) { store.policies }
+            if let second { return (one, try ReferredPolicy(second) { store.policies }) }
+            let arrangement = try store.policies.arrangement()
+            guard let active = arrangement.policies.first(where: { $0.name == one.policy.name }) ?? arrangement.standard else {
+                throw CommandError.noInput("no policy is active: give two to compare")
+            }
+            return (try ReferredPolicy(hash: active.hash, in: store.policies), one)
+        }
+    }
+
+    private static func members(_ item: PolicyDiff.Item) -> Members {
+        let details = item.details.map { ["property": $0.label, "before": $0.before, "after": $0.after] as Members }
+        return ["section": item.section, "change": item.kind.rawValue, "name": item.name, "details": details]
+    }
+}
+
+extension PolicyComparison.Count {
+    fileprivate var members: Members {
+        [
+            "questions": questions, "asked_before": askedBefore, "asked_after": askedAfter, "newly_asked": newlyAsked,
+            "no_longer_asked": noLongerAsked, "other_challenges": otherChallenges,
+        ]
+    }
+}
+
+extension PolicyComparison {
+    /// As JSON.
+    var members: Members {
+        let rules = rulesByWeight.map { rule -> Members in
+            [
+                "rule": rule.id, "asked_before": rule.count.askedBefore, "asked_after": rule.count.askedAfter,
+                "newly_asks": rule.count.newlyAsks, "no_longer_asks": rule.count.noLongerAsks,
+            ]
+        }
+        let events = Dictionary(uniqueKeysWithValues: events.map { ($0.key.rawValue, $0.value.members) })
+        return ["total": total.members, "events": events, "rules": rules]
+    }
+}
+
+extension PolicyComparison {
+    /// Counts in words, for generated inputs.
+    fileprivate func text(_ examples: [String]) -> String {
+        let total = total
+        guard total.differs else { return "On \(total.questions) generated inputs both decide the same." }
+        var lines = ["decided differently, of \(total.questions) generated inputs"]
+        func line(_ name: String, _ values: [String]) -> String {
+            "  " + name.padding(toLength: 26, withPad: " ", startingAt: 0)
+                + values.map { String(repeating: " ", count: max(1, 16 - $0.count)) + $0 }.joined()
+        }
+        lines.append(line("event", ["newly asked", "no longer", "other checks"]))
+        for event in PolicyEvent.allCases {
+            guard let count = events[event], count.differs else { continue }
+            lines.append(line(event.rawValue, [count.newlyAsked, count.noLongerAsked, count.otherChallenges].map(String.init)))
+        }
+        let rules = rulesByWeight.filter { $0.count.newlyAsks + $0.count.noLongerAsks > 0 }
+        if !rules.isEmpty {
+            lines += ["", line("rule", ["newly asks", "no longer"])]
+            lines += rules.map { line($0.id, [$0.count.newlyAsks, $0.count.noLongerAsks].map(String.init)) }
+        }
+        if !examples.isEmpty { lines += ["", "for instance"] + examples.map { "  " + $0 } }
+        return lines.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,59 @@
+// A policy as commands name it: a folder, the name of an active one, or the beginning of a hash.
+
+import Decisions
+import ArgumentParser
+import CommandSupport
+import Foundation
+import RiskPolicy
+
+/// A policy that a command was pointed at.
+struct ReferredPolicy {
+    /// As it is shown: `risk-default 2026.2 (4d0c3f2a11aa)`, or with the folder.
+    let label: String
+    let hash: String
+    let candidate: PolicyCandidate
+
+    var policy: Policy { candidate.policy }
+
+    static let help = ArgumentHelp("A folder, the name of an active policy, or the beginning of a hash.", valueName: "policy")
+
+    /// Whether the text names a folder with a policy rather than one in the store.
+    static func isFolder(_ text: String) -> Bool {
+        FileManager.default.fileExists(atPath: PolicyFolder(path: text).file(PolicyDocument.policyFile))
+    }
+
+    /// Reads what the text names.
+    /// - Parameter repository: opened only where the text names no folder.
+    init(_ text: String, repository: () throws -> PolicyRepository) throws {
+        if Self.isFolder(text) {
+            let candidate = try PolicyFolder(path: text).candidate()
+            self.init(
+                label: "\(candidate.policy.name) \(candidate.policy.version) (\(text))",
+                hash: StoredPolicy.hash(of: candidate.document.octets), candidate: candidate)
+            return
+        }
+        let repository = try repository()
+        try self.init(hash: try repository.resolve(text), in: repository)
+    }
+
+    /// A policy of the store. A refusal by this program is an error of the data: it was taken once.
+    init(hash: String, in repository: PolicyRepository) throws {
+        let stored = try repository.policy(hash: hash)
+        let loaded: LoadedPolicy
+        do {
+            loaded = try LoadedPolicy(stored)
+        } catch {
+            throw CommandError.data("\(stored.name) \(stored.version) (\(StoredPolicy.short(hash))) does not load: \(error)")
+        }
+        guard let document = PolicyDocument(octets: stored.document) else { throw CommandError.data("the document is damaged") }
+        self.init(
+            label: "\(loaded.name) \(loaded.version) (\(StoredPolicy.short(hash)))", hash: hash,
+            candidate: PolicyCandidate(policy: loaded.policy, document: document))
+    }
+
+    private init(label: String, hash: String, candidate: PolicyCandidate) {
+        self.label = label
+        self.hash = hash
+        self.candidate = candidate
+    }
+}

@@ -1,0 +1,118 @@
+// `postern policy show`: a policy as the store keeps it.
+
+import Database
+import ArgumentParser
+import CommandSupport
+import Foundation
+import RiskPolicy
+
+struct PolicyShow: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Show a policy: its rules in words, or its files.",
+        discussion: """
+            Without an argument: the default policy. --export writes its files into a new \
+            folder, from which it can be changed, tested and activated.
+            """)
+
+    @Argument(help: ReferredPolicy.help, completion: .directory)
+    var policy: String?
+
+    @Flag(help: "Print policy.yaml as it was written.")
+    var source = false
+
+    @Option(
+        help: ArgumentHelp("Write the policy's files into this folder, which must not exist.", valueName: "dir"),
+        completion: .directory)
+    var export: String?
+
+    @OptionGroup var installation: InstallationOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        let referred: ReferredPolicy
+        if let policy, ReferredPolicy.isFolder(policy) {
+            referred = try ReferredPolicy(policy) { throw CommandError.noInput("\(policy): no such folder") }
+        } else {
+            referred = try installation.withStore { store in
+                guard let policy else {
+                    guard let standard = try store.policies.arrangement().standard else {
+                        throw CommandError.noInput("no policy is active")
+                    }
+                    return try ReferredPolicy(hash: standard.hash, in: store.policies)
+                }
+                return try ReferredPolicy(policy) { store.policies }
+            }
+        }
+        if let export { return try write(referred.candidate.document, to: export) }
+        if source { return print(referred.candidate.document.files[PolicyDocument.policyFile] ?? "", terminator: "") }
+        if output.json { return try printJSON(Self.members(referred)) }
+        print(Self.text(referred))
+    }
+
+    private func write(_ document: PolicyDocument, to folder: String) throws {
+        guard !FileManager.default.fileExists(atPath: folder) else {
+            throw CommandError(
+                status: EX_CANTCREAT, message: "\(folder) exists already: choose another folder; nothing was written")
+        }
+        for (path, text) in document.files.sorted(by: { $0.key < $1.key }) {
+            let file = URL(filePath: folder, directoryHint: .isDirectory).appending(path: path)
+            let parent = file.deletingLastPathComponent()
+            if !FileManager.default.fileExists(atPath: parent.path) {
+                try FileManager.default.createDirectory(at: parent, withIntermediateDirectories: true)
+                try OwnedFile.adopt(folder: parent.path)
+            }
+            try OwnedFile.write(text.utf8, to: file.path)
+        }
+        print("Wrote \(document.files.keys.sorted().joined(separator: ", ")) into \(folder)")
+    }
+
+    // MARK: Words
+
+    private static func text(_ referred: ReferredPolicy) -> String {
+        let policy = referred.policy
+        var lines = ["\(emphasised("\(policy.name) \(policy.version)"))  \(referred.hash)"]
+        for (effect, title) in [
+            (RuleEffect.always, "always asked for, whatever the skips say"), (.skip, "waives what is required"),
+            (.require, "required"),
+        ] {
+            let rules = policy.rules.filter { $0.effect == effect }
+            guard !rules.isEmpty else { continue }
+            lines += ["", emphasised(title)]
+            for rule in rules {
+                let events = PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue).joined(separator: ", ")
+                let challenge = (effect == .skip ? "up to " : "") + policy.challenges[rule.challenge].kind
+                let mode = rule.mode == .active ? "" : "  [\(rule.mode.rawValue)]"
+                lines.append("  \(rule.id)\(mode)")
+                lines.append("      \(challenge) on \(events)  \(rule.reason)")
+                lines.append("      when \(rule.condition.text)\(rule.matchesWhenMissing ? "  (or a signal is missing)" : "")")
+            }
+        }
+        if !policy.guarantees.isEmpty {
+            lines += ["", emphasised("guaranteed")]
+            lines += policy.guarantees.map { "  \($0.decision.rawValue) when \($0.condition.text)" }
+        }
+        let lists = referred.candidate.document.files.keys.sorted().filter {
+            $0 != PolicyDocument.policyFile && $0 != PolicyDocument.testsFile
+        }
+        lines += ["", "challenges, weakest first: \(policy.challenges.map(\.kind).joined(separator: ", "))"]
+        lines.append("signals: \(policy.signals.count)\(lists.isEmpty ? "" : "; lists: " + lists.joined(separator: ", "))")
+        return lines.joined(separator: "\n")
+    }
+
+    private static func members(_ referred: ReferredPolicy) -> Members {
+        let policy = referred.policy
+        let rules = policy.rules.map { rule -> Members in
+            [
+                "id": rule.id, "effect": rule.effect.rawValue,
+                "events": PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue),
+                "challenge": policy.challenges[rule.challenge].kind, "reason": rule.reason, "mode": rule.mode.rawValue,
+                "condition": rule.condition.text,
+            ]
+        }
+        return [
+            "policy": policy.name, "version": policy.version, "hash": referred.hash, "rules": rules,
+            "files": referred.candidate.document.files,
+        ]
+    }
+}

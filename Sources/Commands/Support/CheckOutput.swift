@@ -1,0 +1,22 @@
+// Printing checks: a line each for people and pipes, JSON for programs.
+
+import Doctor
+import Foundation
+
+/// Checks as the commands print them.
+package enum CheckOutput {
+    /// Prints the checks, what to do under each that is not well.
+    package static func print(_ checks: [Check], json: Bool) throws {
+        if json {
+            return try printJSON(
+                checks.map {
+                    ["name": $0.name, "verdict": $0.verdict.rawValue, "sentence": $0.sentence, "remedy": $0.remedy] as Members
+                })
+        }
+        for check in checks {
+            let word = check.verdict.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)
+            Swift.print("\(word)\(check.sentence)")
+            if let remedy = check.remedy { Swift.print("          → \(remedy)") }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// Where a command's DNS answers come from.
+
+import ArgumentParser
+import DNSClient
+import Doctor
+import Foundation
+import MailAuth
+import PosternConfiguration
+import Relay
+
+/// The system's name servers, others, or a file of answers.
+package struct DNSOptions: ParsableArguments {
+    /// The file of answers.
+    @Option(help: ArgumentHelp("Take DNS answers only from this JSON file.", valueName: "file"))
+    package var dns: String?
+
+    /// Name servers as `ADDRESS` or `ADDRESS:PORT`.
+    @Option(
+        help: ArgumentHelp("Query this name server, as in 127.0.0.1:5353; may be repeated.", valueName: "address"))
+    package var dnsServer: [String] = []
+
+    package init() {}
+
+    /// Answers of the file alone; nil where none was named.
+    package func zone() throws -> ZoneFile? { try dns.map(ZoneFile.read) }
+
+    /// One resolver for a few questions, with the servers and timeouts of an installation where there is one.
+    package func resolver(_ installation: Installation? = nil) throws -> any DNSResolver {
+        if let zone = try zone() { return zone.resolver }
+        return try client(installation)
+    }
+
+    /// The same, and failures name the servers that were asked.
+    package func named(_ installation: Installation) throws -> NamedResolver {
+        NamedResolver(
+            try resolver(installation),
+            servers: dns ?? (dnsServer.isEmpty ? Resolvers.names(installation.configuration) : dnsServer.joined(separator: ", ")))
+    }
+
+    /// The network alone.
+    package func client(_ installation: Installation? = nil) throws -> AresResolver {
+        if dnsServer.isEmpty, let installation {
+            return try Resolvers.client(installation.configuration, path: installation.resolved.path)
+        }
+        let servers = try dnsServer.map { text in
+            guard let server = DNSServerAddress(text) else {
+                throw CommandError.usage("--dns-server: \"\(text)\" is not ADDRESS or ADDRESS:PORT")
+            }
+            return server
+        }
+        return try AresResolver(settings: DNSClientSettings(servers: servers))
+    }
+}
+
+extension ZoneFile {
+    /// Octets of a file of answers. Beyond it: refused.
+    private static let maximumOctets = 16 << 20
+
+    /// The answers in a file or pipe.
+    package static func read(_ path: String) throws -> ZoneFile {
+        let json = try InputFile.octets(path, maximum: maximumOctets)
+        do {
+            return try ZoneFile(json: json)
+        } catch {
+            throw CommandError.data("\(path): \(error)")
+        }
+    }
+}

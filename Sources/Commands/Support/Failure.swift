@@ -1,0 +1,130 @@
+// How commands fail: one line on standard error, and an exit status of sysexits.h.
+
+import ArgumentParser
+import DNSClient
+import Database
+import Foundation
+import Mail
+import PosternConfiguration
+
+/// An error of a command itself.
+package struct CommandError: Error, CustomStringConvertible {
+    /// Of `sysexits.h`.
+    package let status: Int32
+    /// One line.
+    package let message: String
+
+    package var description: String { message }
+
+    /// - Parameter status: of `sysexits.h`.
+    package init(status: Int32, message: String) {
+        self.status = status
+        self.message = message
+    }
+
+    /// The command was not used as it should be.
+    package static func usage(_ message: String) -> CommandError { CommandError(status: EX_USAGE, message: message) }
+    /// What was given cannot be taken.
+    package static func data(_ message: String) -> CommandError { CommandError(status: EX_DATAERR, message: message) }
+    /// Standard input did not hold what was expected.
+    package static func noInput(_ message: String) -> CommandError { CommandError(status: EX_NOINPUT, message: message) }
+}
+
+/// What commands say of errors, and the exit status of each.
+package enum Failure {
+    /// A line on standard error that does not end the command.
+    package static func warn(_ message: String) { line("postern: warning: \(message)") }
+
+    /// The same for what is said about one part of the input.
+    package static func remark(_ message: String) { line("postern: \(message)") }
+
+    /// A line on standard error as it is.
+    package static func line(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
+
+    /// What is wrong, in one line.
+    package static func message(_ error: any Error) -> String {
+        switch error {
+        case let error as CommandError: error.message
+        case let error as CocoaError: (error.filePath.map { "\($0): " } ?? "") + words(error)
+        default: "\(error)"
+        }
+    }
+
+    /// What the system says of an error, as in "permission denied".
+    package static func words(_ number: Int32) -> String {
+        let text = String(cString: strerror(number))
+        return text.prefix(1).lowercased() + text.dropFirst()
+    }
+
+    /// Foundation's own description names its domains and codes; what the system said is beneath it.
+    private static func words(_ error: CocoaError) -> String {
+        if let system = error.underlying as? POSIXError { return words(system.code.rawValue) }
+        if let system = error.underlying as NSError?, system.domain == NSPOSIXErrorDomain {
+            return words(Int32(clamping: system.code))
+        }
+        return switch error.code {
+        case .fileNoSuchFile, .fileReadNoSuchFile: words(ENOENT)
+        case .fileReadNoPermission, .fileWriteNoPermission: words(EACCES)
+        case .fileWriteFileExists: words(EEXIST)
+        case .fileWriteOutOfSpace: words(ENOSPC)
+        case .fileWriteVolumeReadOnly: words(EROFS)
+        case .fileReadInapplicableStringEncoding, .fileReadUnknownStringEncoding: "not UTF-8"
+        default: error.isFileError ? "cannot be read or written" : "cannot be used"
+        }
+    }
+
+    /// The exit status for errors that are ours; nil for ArgumentParser's.
+    package static func status(_ error: any Error) -> Int32? {
+        switch error {
+        case let error as CommandError: error.status
+        case let error as StoreRefusal: status(error.code)
+        case let error as ConfigurationError: status(error.code)
+        case let error as TemporaryStoreError: status(error.code)
+        case let error as PermanentStoreError: status(error.code)
+        case let error as MailerError: status(error)
+        case is TemplateError: EX_CONFIG
+        case is OwnedFile.Failure: EX_CANTCREAT
+        case is DNSClientError, is DecodingError: EX_DATAERR
+        case is CocoaError: EX_NOINPUT
+        default: nil
+        }
+    }
+
+    private static func status(_ code: StoreRefusal.Code) -> Int32 {
+        switch code {
+        case .notFound: EX_NOINPUT
+        case .exists, .limit: EX_CANTCREAT
+        default: EX_DATAERR
+        }
+    }
+
+    /// What may work later, and what will not.
+    package static func status(_ error: MailerError) -> Int32 {
+        if case .submission(.permanent) = error { EX_UNAVAILABLE } else { EX_TEMPFAIL }
+    }
+
+    private static func status(_ code: ConfigurationError.Code) -> Int32 {
+        switch code {
+        case .exists: EX_CANTCREAT
+        case .inputOutput: EX_IOERR
+        default: EX_CONFIG
+        }
+    }
+
+    private static func status(_ code: TemporaryStoreError.Code) -> Int32 {
+        switch code {
+        case .unreachable: EX_UNAVAILABLE
+        case .inputOutput, .diskFull: EX_IOERR
+        default: EX_TEMPFAIL
+        }
+    }
+
+    private static func status(_ code: PermanentStoreError.Code) -> Int32 {
+        switch code {
+        case .readOnly, .refused: EX_NOPERM
+        case .newerSchema, .olderSchema, .changedMigration, .unsealing: EX_CONFIG
+        case .corrupted: EX_UNAVAILABLE
+        default: EX_SOFTWARE
+        }
+    }
+}

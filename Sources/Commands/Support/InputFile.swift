@@ -1,0 +1,73 @@
+// Files that a command is told to read: a pipe as well as a file, in bounded memory, and what is wrong in plain words.
+
+import Foundation
+import Glibc
+
+/// Reading of whole files. Foundation's own takes no pipe.
+package enum InputFile {
+    /// Octets of a file, a pipe or a terminal by its path; `-` is standard input. A folder is refused.
+    /// - Parameter maximum: octets; beyond it the file is refused.
+    package static func octets(_ path: String, maximum: Int) throws -> Data {
+        // Not by its name: whoever opened it may have been allowed to, and not we.
+        let file = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw unreadable(path) }
+        return try octets(file, path, maximum: maximum)
+    }
+
+    /// A regular file inside a folder; nil where there is none. A symbolic link is followed only as far as it stays inside: the
+    /// folder may be from another user, who could point it at what root alone can read.
+    /// - Parameter name: the path within the folder, without `..`.
+    package static func octets(_ name: String, inside folder: String, maximum: Int) throws -> Data? {
+        let path = (folder.hasSuffix("/") ? folder : folder + "/") + name
+        guard let root = resolved(folder), let target = resolved(path) else {
+            guard [ENOENT, ENOTDIR].contains(errno) else { throw unreadable(path) }
+            return nil
+        }
+        guard target.hasPrefix(root == "/" ? root : root + "/") else {
+            throw CommandError.data("\(path): a symbolic link leads out of \(folder)")
+        }
+        // What was resolved holds no link any more. Whoever puts one there meanwhile finds it refused.
+        let parts = target.dropFirst(root.count).split(separator: "/").map(String.init)
+        var file = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard file >= 0 else { throw unreadable(path) }
+        for (index, part) in parts.enumerated() {
+            let kind = index + 1 < parts.count ? O_DIRECTORY : O_NONBLOCK
+            let next = openat(file, part, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind)
+            let reason = errno
+            close(file)
+            guard next >= 0 else { throw unreadable(path, reason) }
+            file = next
+        }
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(file)
+            return nil
+        }
+        return try octets(file, path, maximum: maximum)
+    }
+
+    /// Reads to the end and closes.
+    private static func octets(_ file: Int32, _ path: String, maximum: Int) throws -> Data {
+        defer { close(file) }
+        var data = Data()
+        var block = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(file, &block, block.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw unreadable(path) }
+            guard count > 0 else { return data }
+            data.append(contentsOf: block[..<count])
+            guard data.count <= maximum else { throw CommandError.data("\(path): larger than \(maximum) bytes") }
+        }
+    }
+
+    private static func resolved(_ path: String) -> String? {
+        guard let name = realpath(path, nil) else { return nil }
+        defer { free(name) }
+        return String(cString: name)
+    }
+
+    private static func unreadable(_ path: String, _ reason: Int32 = errno) -> CommandError {
+        CommandError.noInput("\(path): \(Failure.words(reason))")
+    }
+}

@@ -1,0 +1,150 @@
+// What every command takes: which installation, and how to print.
+
+import Database
+import Accounts
+import ArgumentParser
+import Foundation
+import InternetMessage
+import PosternConfiguration
+
+/// Names the installation.
+package struct InstallationOptions: ParsableArguments {
+    /// As given with --config.
+    @Option(help: ArgumentHelp("The configuration file, or the folder that holds it.", valueName: "file"))
+    package var config: String?
+
+    /// As given with --set.
+    @Option(
+        help: ArgumentHelp(
+            "Set a configuration key for this command, overriding file and environment; may be repeated.", valueName: "key=value")
+    )
+    package var set: [String] = []
+
+    package init() {}
+
+    /// Opens configuration, keys and store. Whoever calls it closes them.
+    package func open() throws -> Installation {
+        try Installation.open(
+            flag: config, environment: ProcessInfo.processInfo.environment, set: set, now: PosternClock.now())
+    }
+
+    /// The installation that --config names; otherwise the one at the usual places, where there is one that can be opened.
+    package func installationIfAny() throws -> Installation? {
+        let environment = ProcessInfo.processInfo.environment
+        let path = ResolvedConfiguration.locate(flag: config, environment: environment)
+        guard config != nil || FileManager.default.fileExists(atPath: path) else { return nil }
+        do {
+            return try open()
+        } catch {
+            guard config == nil else { throw error }
+            Failure.warn("continuing without the installation: \(error)")
+            return nil
+        }
+    }
+
+    /// Opens configuration, keys and store, and hands them to `body`.
+    package func withInstallation<T>(_ body: (Installation) throws -> T) throws -> T {
+        let installation = try open()
+        defer { try? installation.close() }
+        return try body(installation)
+    }
+
+    /// The same for commands that need the store alone.
+    package func withStore<T>(_ body: (Store) throws -> T) throws -> T { try withInstallation { try body($0.store) } }
+
+    /// Configuration alone, without keys and store.
+    package func configuration() throws -> (Configuration, ResolvedConfiguration) {
+        try Installation.configuration(flag: config, environment: ProcessInfo.processInfo.environment, set: set)
+    }
+}
+
+/// How a reading command prints.
+package struct OutputOptions: ParsableArguments {
+    /// Rather than text.
+    @Flag(help: "Print JSON.")
+    package var json = false
+
+    package init() {}
+}
+
+/// Whether inbox addresses are shown.
+package struct RevealOptions: ParsableArguments {
+    /// As given with --reveal.
+    @Flag(help: "Show inbox addresses and names in full instead of their first letter.")
+    package var reveal = false
+
+    package init() {}
+
+    /// The address as it may be shown: `l…@gmail.com`, or in full with --reveal.
+    package func shown(_ inbox: InboxAddress) -> String {
+        let address = inbox.revealed
+        return reveal ? address.wireForm : String(address.localPart.prefix(1)) + "…@" + address.domain
+    }
+
+    /// A name as it may be shown.
+    package func shown(name: String?) -> String? {
+        guard let name else { return nil }
+        return reveal ? name : String(name.prefix(1)) + "…"
+    }
+}
+
+/// Consent to what a removal takes along.
+package struct ConfirmationOptions: ParsableArguments {
+    /// As given with --yes.
+    @Flag(help: "Remove it together with everything that depends on it.")
+    package var yes = false
+
+    package init() {}
+
+    /// Throws unless nothing depends on it or --yes was given.
+    package func check(_ what: String, takes dependents: [(Int, String)]) throws {
+        let parts = dependents.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : $0.1.hasSuffix("s") ? "es" : "s")" }
+        guard !yes, !parts.isEmpty else { return }
+        throw CommandError.usage(
+            "removing \(what) also removes \(parts.joined(separator: ", ")): repeat with --yes to do so; nothing was changed")
+    }
+}
+
+/// The clock of the command line.
+package enum PosternClock {
+    /// Seconds since 1970.
+    @Sendable package static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
+}
+
+/// Who makes the change and when: the user id, and behind sudo the one who called it.
+package func thisChange() -> Change {
+    let caller = ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { Int($0) }.map { " sudo:\($0)" } ?? ""
+    return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
+}
+
+/// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: whatever goes
+/// wrong, the service goes on, and the command has done what it says. That others are writing is nothing to warn of.
+package func takeAway(from store: Store) {
+    func warn(_ what: String, _ error: any Error) {
+        if (error as? TemporaryStoreError)?.code == .busy { return }
+        Failure.warn("rows of \(what) are still there, and postern serve goes on with them: \(error)")
+    }
+    do {
+        for failure in try store.removals.run(now: PosternClock.now(), pause: leaveTurn) {
+            warn("\(failure.item)", failure.error)
+        }
+    } catch { warn("what was removed", error) }
+}
+
+/// Leaves other writers their turn, after a step that took so long: SQLite hands it to anyone who asks at the moment.
+package func leaveTurn(after took: Duration) { Thread.sleep(forTimeInterval: (took / 4) / .seconds(1)) }
+
+/// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.
+package func inboxArgument(_ text: String) throws -> InboxAddress {
+    guard text == "-" else { return InboxAddress(try AddrSpec.typed(text)) }
+    guard let line = readLine(), !line.isEmpty else {
+        throw CommandError.noInput("give an inbox address on standard input")
+    }
+    return InboxAddress(try AddrSpec.typed(line))
+}
+
+/// An inbox of a user by its number or address.
+package func inboxName(_ text: String) throws -> InboxName {
+    if let number = Int64(text) { return .number(number) }
+    return .address(try inboxArgument(text))
+}

@@ -1,0 +1,126 @@
+// Printing: tables for people, plain lines for pipes, JSON for programs.
+
+import Foundation
+import Support
+
+/// Whether standard output is a terminal.
+package let isTerminal = isatty(STDOUT_FILENO) == 1
+
+/// Bold on a terminal, unless NO_COLOR is set.
+package func emphasised(_ text: String) -> String {
+    guard isTerminal, ProcessInfo.processInfo.environment["NO_COLOR"] == nil else { return text }
+    return "\u{1B}[1m\(text)\u{1B}[0m"
+}
+
+/// The text with spaces up to a width in characters.
+private func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+}
+
+/// Rows of text.
+package struct Table {
+    let header: [String]
+    let rows: [[String]]
+
+    /// - Parameter rows: each with as many texts as the header.
+    package init(header: [String], rows: [[String]]) {
+        self.header = header
+        self.rows = rows
+    }
+
+    /// On a terminal aligned under a header; into a pipe one row a line, columns separated by tabs, without header.
+    package func print() {
+        guard isTerminal else {
+            for row in rows { Swift.print(row.joined(separator: "\t")) }
+            return
+        }
+        guard !rows.isEmpty else { return }
+        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
+        func line(_ row: [String]) -> String {
+            row.enumerated().map { column, text in
+                column == row.count - 1 ? text : padded(text, widths[column])
+            }.joined(separator: "  ")
+        }
+        Swift.print(emphasised(line(header)))
+        for row in rows { Swift.print(line(row)) }
+    }
+}
+
+/// One thing with its properties: `name: value`, aligned on a terminal, with a tab in a pipe.
+package struct Properties {
+    let lines: [(String, String)]
+
+    /// - Parameter lines: names and values.
+    package init(lines: [(String, String)]) { self.lines = lines }
+
+    /// Prints a line for each.
+    package func print() {
+        let width = (lines.map(\.0.count).max() ?? 0) + 2
+        for (name, value) in lines {
+            let label = isTerminal ? padded(name + ":", width) : name + "\t"
+            Swift.print(label + value)
+        }
+    }
+}
+
+extension OutputOptions {
+    /// Prints rows as a table with a header, or as JSON.
+    package func print<Row: Encodable>(_ rows: [Row], _ header: [String], columns: (Row) -> [String]) throws {
+        if json { return try printJSON(rows) }
+        Table(header: header, rows: rows.map(columns)).print()
+    }
+
+    /// The same for values that have other members in JSON than columns.
+    package func print<Value>(
+        _ values: [Value], _ header: [String], json members: (Value) -> Members, columns: (Value) -> [String]
+    ) throws {
+        if json { return try printJSON(values.map(members)) }
+        Table(header: header, rows: values.map(columns)).print()
+    }
+
+    /// Prints one thing with its properties, or as JSON.
+    package func print(_ value: some Encodable, properties: () -> [(String, String)]) throws {
+        if json { return try printJSON(value) }
+        Properties(lines: properties()).print()
+    }
+}
+
+/// A JSON object by its members, in snake_case; those without a value are left out.
+package struct Members: Encodable, ExpressibleByDictionaryLiteral {
+    /// The value, or null rather than nothing: there was a question, and the answer is none.
+    package static func orNull(_ value: (any Encodable)?) -> any Encodable { value ?? BatchID.null }
+
+    private let members: [(name: String, value: (any Encodable)?)]
+
+    package init(dictionaryLiteral elements: (String, (any Encodable)?)...) { members = elements.map { ($0.0, $0.1) } }
+
+    private init(_ members: [(name: String, value: (any Encodable)?)]) { self.members = members }
+
+    /// The members of both.
+    package func merging(_ others: Members) -> Members { Members(members + others.members) }
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Name.self)
+        for (name, value) in members {
+            if let value { try container.encode(value, forKey: Name(stringValue: name)) }
+        }
+    }
+}
+
+/// Prints a value as JSON with sorted keys in snake_case.
+package func printJSON(_ value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    print(String(decoding: try encoder.encode(value), as: UTF8.self))
+}
+
+/// A time as ISO 8601 in UTC: `2026-11-21T07:02:28Z`.
+package func timestamp(_ seconds: Int64) -> String { UTCTime.text(seconds) }

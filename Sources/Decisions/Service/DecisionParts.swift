@@ -1,0 +1,70 @@
+// What decides, and keeps the log of it: made once for a process, used by routes, services and commands.
+
+import Accounts
+import Database
+import Logging
+import PosternMetrics
+import SignIn
+
+/// The service of decisions with what it is made of.
+package struct DecisionParts: Sendable {
+    package let service: DecisionService
+    package let idempotency: IdempotencyGuard
+    package let log: DecisionLogBuffer
+    /// What writes for many decisions and messages at once.
+    package let commits: GroupCommit
+    private let reads: GroupRead
+
+    /// Of parts that were made elsewhere: the sandbox.
+    package init(
+        service: DecisionService, idempotency: IdempotencyGuard, log: DecisionLogBuffer, commits: GroupCommit, reads: GroupRead
+    ) {
+        self.service = service
+        self.idempotency = idempotency
+        self.log = log
+        self.commits = commits
+        self.reads = reads
+    }
+
+    /// - Parameters:
+    ///   - own: `iss` of this installation's tokens and what signs them; nil where it issues none.
+    ///   - executor: where calls of the store block.
+    ///   - interpreting: where policies decide that take long; nil for the same.
+    ///   - metrics: where decisions are counted by outcome and rule.
+    package init(
+        store: Store, policies: any PolicySource, trust: IssuerTrust, own: (issuer: String, signer: IdentitySigner)?,
+        executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil,
+        now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
+        let trust = TokenTrust(own: own, others: trust)
+        log = DecisionLogBuffer(store.decisions, store.decisionWrites)
+        let database = store.database.first
+        commits = GroupCommit(database)
+        reads = GroupRead(database)
+        let breaker = StoreBreaker()
+        service = DecisionService(
+            store: store, policies: policies, verifier: TokenVerifier(issuers: trust, keys: trust), log: log, commits: commits,
+            reads: reads, executor: executor, interpreting: interpreting, breaker: breaker,
+            settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
+            logger: logger
+        ) { record in
+            guard let metrics else { return }
+            metrics.decisions(record.decision).add()
+            // Rules are the operator's own: as many as the policy has.
+            for rule in record.asked.isEmpty ? record.skips : record.asked { metrics.decisionRules(rule).add() }
+        }
+        idempotency = IdempotencyGuard(store: store, executor: executor, breaker: breaker, now: now)
+    }
+
+    /// Writes what waits, and lets go of everything: for commands.
+    package func end() throws {
+        defer { close() }
+        try log.flush()
+    }
+
+    /// Ends the threads of group commit and group read.
+    package func close() {
+        commits.close()
+        reads.close()
+    }
+}

@@ -1,0 +1,46 @@
+// How the delivery of events is set up for an installation.
+
+import Logging
+import MailAuth
+import PosternConfiguration
+import PosternMetrics
+import SignIn
+
+package enum EventServices {
+    /// The delivery of an installation, and what it posts with, which its owner stops; nil where no issuer is configured.
+    /// Throws `ConfigurationError` where the certificates cannot be read, and what `resolver` throws.
+    package static func parts(
+        _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
+        metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) throws -> (delivery: EventDelivery, poster: HTTPEventPoster, threads: DeliveryThreads)? {
+        let configuration = installation.configuration
+        guard let issuer = configuration.provider.issuer else { return nil }
+        let poster: HTTPEventPoster
+        do { poster = try HTTPEventPoster(rootsPath: configuration.eventRootsPath) } catch {
+            throw ConfigurationError(
+                .invalidValue, at: installation.resolved.path, "events.trusted_certificates: no certificates (PEM) found")
+        }
+        let threads = DeliveryThreads()
+        let delivery = EventDelivery(
+            outbox: installation.store.outbox, signer: signer, issuer: issuer, poster: poster, resolver: try resolver(),
+            threads: threads, now: now, metrics: metrics, logger: logger)
+        return (delivery, poster, threads)
+    }
+
+    /// The service; nil, with a warning where events wait, where no issuer is configured.
+    package static func service(
+        _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver, metrics: ServiceMetrics,
+        now: @escaping @Sendable () -> Int64, logger: Logger
+    ) throws -> EventDeliveryService? {
+        guard
+            let (delivery, poster, threads) = try parts(
+                installation, signer: signer, resolver: resolver, metrics: metrics, now: now, logger: logger)
+        else {
+            if (try? installation.store.endpoints.endpoints().isEmpty) == false {
+                logger.warning("no event is delivered: set http.public_url or provider.issuer")
+            }
+            return nil
+        }
+        return EventDeliveryService(delivery: delivery, poster: poster, threads: threads, logger: logger)
+    }
+}

@@ -1,0 +1,97 @@
+// The decision log while the service runs: written several times a second. How long it is kept is housekeeping's.
+
+import Accounts
+import Concurrency
+import Decisions
+import HTTP
+import Logging
+import ServiceLifecycle
+
+/// Writes what decisions leave behind, and deletes nonces, keys and slices past their time. At the end everything that waits is
+/// written.
+package struct DecisionLogService: Service {
+    private let parts: DecisionParts
+    private let store: Store
+    private let pool: BlockingPool
+    private let now: @Sendable () -> Int64
+    private let logger: Logger
+
+    /// Between two writings: far within the second that may be lost at a kill.
+    private static let interval: Duration = .milliseconds(200)
+    /// Seconds between two deletions.
+    private static let deletionInterval: Duration = .seconds(3600)
+
+    package init(
+        parts: DecisionParts, store: Store, pool: BlockingPool, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
+        self.parts = parts
+        self.store = store
+        self.pool = pool
+        self.now = now
+        self.logger = logger
+    }
+
+    package func run() async throws {
+        do {
+            try await pool.run { try parts.service.warmUp() }
+        } catch {
+            logger.warning("apps cannot be preloaded yet: each is read when it is first used", metadata: ["detail": "\(error)"])
+        }
+        await PeriodicTask.untilShutdown(
+            every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)
+        ) {
+            known in
+            await write(&known.isWritten)
+            if parts.log.dropped > known.lost {
+                known.lost = parts.log.dropped
+                logger.error(
+                    "decisions were lost for the log: the store was unavailable for too long", metadata: ["lost": "\(known.lost)"]
+                )
+            }
+            if ContinuousClock.now >= known.nextDeletion {
+                await deleteExpired()
+                known.nextDeletion = ContinuousClock.now + Self.deletionInterval
+            }
+        }
+        do {
+            try await pool.finish { try parts.log.flush() }
+        } catch {
+            logger.error(
+                "decisions were lost for the log: the store was unavailable at the end",
+                metadata: ["detail": "\(error)", "lost": "\(parts.log.count)"])
+        }
+        parts.close()
+    }
+
+    private func write(_ isWritten: inout Bool) async {
+        do {
+            try await pool.run { try parts.log.flush() }
+            if !isWritten { logger.notice("the decision log can be written again") }
+            isWritten = true
+        } catch is CancellationError {
+            // The end: what waits is rewritten afterwards.
+        } catch {
+            // Said once, not five times a second.
+            if isWritten {
+                logger.warning(
+                    "the decision log cannot be written yet", metadata: ["detail": "\(error)", "waiting": "\(parts.log.count)"])
+            }
+            isWritten = false
+        }
+    }
+
+    private func deleteExpired() async {
+        do {
+            try await pool.run { [store, now] in
+                let time = now()
+                while try store.decisionWrites.deleteExpiredNonces(now: time) == 1000 {}
+                while try store.idempotency.deleteExpired(now: time) == 1000 {}
+                while try store.appRates.deleteExpired(now: time) == 1000 {}
+            }
+        } catch is CancellationError {
+            // The end: the next start goes on.
+        } catch {
+            logger.warning("expired nonces and keys cannot be deleted yet", metadata: ["detail": "\(error)"])
+        }
+    }
+}

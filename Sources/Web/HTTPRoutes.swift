@@ -1,0 +1,142 @@
+// The HTTP API: which routes it has, and how it is set up. Add a subject's routes to `modules`.
+
+import Accounts
+import SignIn
+import Decisions
+import API
+import HTTP
+import Logging
+import Mail
+import Monitoring
+import Portal
+import PosternConfiguration
+import PosternMetrics
+import Relay
+import ServiceLifecycle
+
+/// What routes and services are made of. One for the life of a process.
+package struct ServiceParts: Sendable {
+    package let installation: Installation
+    /// For calls that block, those of the store among them.
+    package let pool: BlockingPool
+    package let cursors: Cursors
+    /// Signs identity tokens and events.
+    package let identitySigner: IdentitySigner
+    /// Other issuers and their keys.
+    package let trust: IssuerTrust
+    /// Seconds since 1970.
+    package let now: @Sendable () -> Int64
+    package let logger: Logger
+    package let metrics = ServiceMetrics(version: PosternVersion.text)
+    /// Writes to inboxes of its own accord; blocks.
+    package let mailer: InboxMailer
+    /// Where mail is written that no one waits for.
+    package let mailQueue = MailQueue()
+    /// The page of one's own; nil where the installation has no public address.
+    let page: PortalPage?
+    /// Nil where nothing is decided.
+    package let decisions: DecisionParts?
+    /// Nil where nothing is decided.
+    fileprivate let policies: ActivePolicies?
+
+    package var store: Store { installation.store }
+
+    /// Threads for policies that take long: enough for one at work and one that waits for it, on the machines there are.
+    private static let interpretingThreads = 2
+
+    package init(
+        installation: Installation, pool: BlockingPool = BlockingPool(), signer: RelaySigner? = nil,
+        policies: ActivePolicies? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) throws {
+        self.installation = installation
+        self.pool = pool
+        self.policies = policies
+        self.now = now
+        self.logger = logger
+        identitySigner = IdentitySigner(installation.store.identityKeys, now: now, logger: logger)
+        trust = IssuerTrust(installation.store, now: now, logger: logger)
+        cursors = Cursors(key: try installation.derivedKey("postern cursors 1"))
+        mailer = try MailerFactory.mailer(installation, signer: signer)
+        page = try PortalPage(
+            store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
+            now: now,
+            proxies: installation.configuration.http.proxies, logger: logger)
+        let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
+        metrics.registry.readings(
+            "postern_team_inboxes_written",
+            "Forwards within the last \(StatusReport.probingDays) days, of all hosts, in which a team wrote real inboxes of its users.",
+            label: "team"
+        ) { [counters = installation.store.counters] in
+            let found = (try? counters.messagesWithInboxes(since: Day.number(now()) - StatusReport.probingDays)) ?? []
+            return found.map { (value: $0.team, count: $0.messages) }
+        }
+        decisions = policies.map {
+            DecisionParts(
+                store: installation.store, policies: $0, trust: trust,
+                own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool,
+                interpreting: BlockingPool(threads: Self.interpretingThreads), metrics: metrics, now: now, logger: logger)
+        }
+    }
+}
+
+package enum HTTPRoutes {
+    /// Every module of routes, in the order of their paths.
+    package static func modules(_ parts: ServiceParts) -> [any RouteModule] {
+        let configuration = parts.installation.configuration
+        let common = RouteParts(store: parts.store, pool: parts.pool, cursors: parts.cursors, now: parts.now)
+        var modules: [any RouteModule] = [
+            AccountRoutes(common), AddressRoutes(common, messagesPerDay: configuration.limits.messagesPerDay.max),
+            EventRoutes(common),
+            HealthRoutes(store: parts.store, pool: parts.pool, policies: parts.policies) { [metrics = parts.metrics] in
+                metrics.storeWritable.value > 0
+            },
+            MetricsRoutes(parts.metrics, parts.pool),
+            NotificationRoutes(common, issuers: parts.trust.issuers, keys: parts.trust.keys), OpenAPIRoutes(),
+            RejectionRoutes(common), SourceRoutes(common, examine: SourceExaminer(parts).examine),
+            UserRoutes(common) { user, inbox, change in
+                try parts.mailer.sendConfirmation(user: user, .number(inbox), change)
+            },
+        ]
+        if let decisions = parts.decisions {
+            modules.append(DecisionRoutes(service: decisions.service, idempotency: decisions.idempotency))
+        }
+        if let page = parts.page { modules.append(page) }
+        // Sign-in; nothing where no issuer is configured.
+        if let issuer = configuration.provider.issuer {
+            let settings = ProviderSettings(
+                issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
+                refreshesPerDay: configuration.provider.refreshesPerDay)
+            modules.append(SignInRoutes(settings, common, signer: parts.identitySigner))
+        }
+        return modules
+    }
+
+    /// The listener; nil where the configuration has none. Throws `ConfigurationError` where the certificate cannot be used.
+    package static func service(_ parts: ServiceParts) throws -> APIService? {
+        let configuration = parts.installation.configuration.http
+        guard let listen = configuration.listen else { return nil }
+        let certificates: TLSCertificates?
+        do {
+            certificates = try configuration.certificate.map { try TLSCertificates(certificatePath: $0.chain, keyPath: $0.key) }
+        } catch let failure as TLSCertificates.Failure {
+            throw ConfigurationError(.invalidValue, at: parts.installation.resolved.path, "http.tls_certificate: \(failure)")
+        }
+        let settings = APISettings(
+            host: listen.host, port: listen.port, certificates: certificates, connections: configuration.connections,
+            connectionsPerClient: configuration.connectionsPerClient, proxies: configuration.proxies,
+            isReachedByHTTPS: parts.installation.configuration.publicURL?.hasPrefix("https://") ?? false,
+            bodyLimit: configuration.bodySize, requestsPerSecond: configuration.requestsPerSecond)
+        let logger = parts.logger
+        return APIService(
+            settings: settings, modules: modules(parts), keys: KeyCache(parts.store.apiKeys, pool: parts.pool),
+            clock: APIClock(now: parts.now),
+            logger: logger,
+            observe: { [metrics = parts.metrics] route, method, status, seconds in
+                metrics.httpRequests(route, method, "\(status)").add()
+                metrics.httpSeconds(route).observe(seconds)
+            }
+        ) { address in
+            logger.notice("listening for HTTP", metadata: ["address": "\(address)", "tls": "\(certificates != nil)"])
+        }
+    }
+}

@@ -1,0 +1,35 @@
+// How the process ends where something is wrong.
+
+import ArgumentParser
+import CommandSupport
+import Foundation
+import HTTP
+import Milter
+import Monitoring
+import PosternConfiguration
+
+extension Failure {
+    /// Prints what is wrong and ends the process. Help and version are printed as they are, with status 0.
+    /// - Parameter log: the form of the log that this is the last line of; nil for a command.
+    static func exit(_ error: any Error, log: Configuration.LogSettings.Format? = nil) -> Never {
+        let ours = error is MilterServerError || error is APIServiceError ? EX_UNAVAILABLE : status(error)
+        if let status = ours {
+            if let log, log == .json || LogOutput.isJournal {
+                LogOutput.fatal(message(error), log)
+            } else {
+                line("postern: \(message(error))")
+            }
+            Foundation.exit(status)
+        }
+        let code = Postern.exitCode(for: error)
+        guard code == .validationFailure else { Postern.exit(withError: error) }
+        // ArgumentParser says what is wrong, then usage and a pointer to the help over several lines: one line will do.
+        let full = Postern.fullMessage(for: error)
+        let pointer = full.split(separator: "\n").last { $0.contains("--help") }.flatMap { line in
+            line.split(separator: "'").dropFirst().first.map { "; see \($0)" }
+        }
+        let message = Postern.message(for: error).replacingOccurrences(of: "\n", with: " ")
+        line("postern: \(pointer != nil && message.hasSuffix(".") ? String(message.dropLast()) : message)\(pointer ?? "")")
+        Foundation.exit(code.rawValue)
+    }
+}

@@ -61,8 +61,7 @@ package struct ProbeIdentity: Sendable {
     /// The field that proves a message to be the probe's.
     package func proof(now: Int64) -> HeaderField {
         let end = "\(now + Self.lifetime)"
-        return HeaderField(
-            Self.fieldName, "\(end) " + String(decoding: [keys.activeID] + Self.mac(end, key: keys.activeKey), as: UTF8.self))
+        return HeaderField(Self.fieldName, "\(end) \(keys.seal(Self.label(end), digits: Self.macDigits))")
     }
 
     package func isProved(_ header: HeaderSection, now: Int64) -> Bool {
@@ -70,15 +69,12 @@ package struct ProbeIdentity: Sendable {
         guard let field = fields.next(), fields.next() == nil else { return false }
         let words = field.rawValue.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
         guard words.count == 2, let end = Int64(String(decoding: words[0], as: UTF8.self)), end >= now,
-            end - now <= Self.lifetime,
-            let id = words[1].first, let key = keys.key(id)
+            end - now <= Self.lifetime
         else { return false }
-        return constantTimeEqual(Self.mac("\(end)", key: key), Array(words[1].dropFirst()))
+        return keys.isSeal(words[1], of: Self.label("\(end)"), digits: Self.macDigits)
     }
 
-    private static func mac(_ text: String, key: HMACSHA256) -> [UInt8] {
-        Array(Base32.encode(key.authenticationCode(for: Array("postern probe 1\n\(text)".utf8))).prefix(macDigits))
-    }
+    private static func label(_ end: String) -> String { "postern probe 1\n\(end)" }
 
     /// The account as the relay sees it.
     package func account(now: Int64) -> RelayAccount {

@@ -172,7 +172,7 @@ let package = Package(
             name: "Relay",
             dependencies: [
                 "Concurrency", "DNSClient", "InternetMessage", "Mail", "MailAuth", "MailCrypto", "Milter", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP",
+                "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: strict),

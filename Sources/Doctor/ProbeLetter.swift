@@ -2,7 +2,7 @@
 
 import Foundation
 import InternetMessage
-import RelayCore
+import Relay
 import SMTP
 
 /// The two messages of a probe.

@@ -4,6 +4,7 @@ import Accounts
 import Foundation
 import InternetMessage
 import PosternConfiguration
+import Relay
 import RelayCore
 import SMTP
 

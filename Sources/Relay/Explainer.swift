@@ -53,7 +53,7 @@ package enum Explainer {
     /// Plays the transaction. Writes nothing where the engine's directory is read-only.
     /// - Parameter fansOut: whether further accounts get a copy of the message, as with `fan_out: on`.
     package static func explain(_ message: ExplainedMessage, engine: RelayEngine, fansOut: Bool = false) -> Explanation {
-        let sender = bare(message.mailFrom)
+        let sender = message.mailFrom.withoutPathBrackets
         let transaction = RelayTransaction(
             engine: engine, client: SMTPClientIdentity(address: message.address, helo: message.helo, mailFrom: sender),
             now: message.now
@@ -62,7 +62,7 @@ package enum Explainer {
         }
         var refused: [Int: Refusal] = [:]
         for (index, recipient) in message.recipients.enumerated() {
-            do { try transaction.addRecipient("<\(bare(recipient))>") } catch { refused[index] = error }
+            do { try transaction.addRecipient("<\(recipient.withoutPathBrackets)>") } catch { refused[index] = error }
         }
         let accepted = message.recipients.indices.filter { refused[$0] == nil }
         if transaction.parts.count > 1 { return fannedOut(message, engine, transaction.parts, refused) }
@@ -72,7 +72,7 @@ package enum Explainer {
         var end = SMTPReply.accepted
         if case .refuse(let refusal) = decision?.outcome { end = refusal.reply }
         let replies = message.recipients.enumerated().map { index, recipient in
-            Explanation.Reply(recipient: bare(recipient), reply: refused[index]?.reply ?? end)
+            Explanation.Reply(recipient: recipient.withoutPathBrackets, reply: refused[index]?.reply ?? end)
         }
         let reasons = refused.sorted { $0.key < $1.key }.map(\.value.reason) + (decision?.reasons ?? [])
 
@@ -82,7 +82,8 @@ package enum Explainer {
             return Explanation(action: isTemporary ? .defer : .refuse, replies: replies, reasons: reasons, outgoing: nil)
         }
         var outgoing = ModifiedMessage(
-            header: parsed.header, body: parsed.body, sender: sender, recipients: accepted.map { bare(message.recipients[$0]) })
+            header: parsed.header, body: parsed.body, sender: sender,
+            recipients: accepted.map { message.recipients[$0].withoutPathBrackets })
         outgoing.apply(decision.modifications)
         return Explanation(
             action: .relay, replies: replies, reasons: reasons, outgoing: decision.outcome == .discard ? nil : outgoing)
@@ -104,7 +105,7 @@ package enum Explainer {
         let ofMessage = own.flatMap { SMTPReply.isOfRecipient($0.code, $0.enhanced) ? nil : $0 }
         let end = isAccepted ? SMTPReply.accepted : ofMessage ?? Refusal.fanOutRefused.reply
         let replies = message.recipients.enumerated().map { index, recipient in
-            Explanation.Reply(recipient: bare(recipient), reply: refused[index]?.reply ?? end)
+            Explanation.Reply(recipient: recipient.withoutPathBrackets, reply: refused[index]?.reply ?? end)
         }
         let reasons = refused.sorted { $0.key < $1.key }.map(\.value.reason)
         return Explanation(
@@ -140,10 +141,6 @@ package enum Explainer {
         case .reply, .report: LineEnds.received(message)
         default: LineEnds.crlf(message)
         }
-    }
-
-    private static func bare(_ path: String) -> String {
-        path.hasPrefix("<") && path.hasSuffix(">") ? String(path.dropFirst().dropLast()) : path
     }
 }
 

@@ -14,8 +14,7 @@ package struct MessageToVerify: Sendable {
 
     /// - Parameter mailFrom: with or without angle brackets; empty or `<>` for the null sender.
     package init(mailFrom: String, address: String?, helo: String, message: [UInt8], now: Int64) {
-        let bare = mailFrom.hasPrefix("<") && mailFrom.hasSuffix(">") ? String(mailFrom.dropFirst().dropLast()) : mailFrom
-        client = SMTPClientIdentity(address: address, helo: helo, mailFrom: bare)
+        client = SMTPClientIdentity(address: address, helo: helo, mailFrom: mailFrom.withoutPathBrackets)
         self.message = message
         self.now = now
     }
@@ -85,15 +84,7 @@ package enum MessageVerifier {
             spf: evidence.spf.first ?? SPF.check(client: question.client, resolver: resolver),
             content: AuthenticationReport.Content(
                 dkim: evidence.dkim, dmarc: evidence.dmarc, author: author,
-                proof: try proof(author: author, evidence: proving(evidence, question.client), directory: directory)))
-    }
-
-    /// SPF of the HELO name stands for the envelope only where the sender is null (RFC 7208 section 2.4).
-    private static func proving(_ evidence: AuthenticationEvidence, _ client: SMTPClientIdentity) -> AuthenticationEvidence {
-        guard !client.mailFrom.isEmpty else { return evidence }
-        var evidence = evidence
-        evidence.spf.removeAll { $0.identity == .helo }
-        return evidence
+                proof: try proof(author: author, evidence: evidence.proving(question.client), directory: directory)))
     }
 
     private static func proof(

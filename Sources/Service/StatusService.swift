@@ -19,6 +19,7 @@ struct StatusService: Service {
     let pool: BlockingPool
     /// Why Postfix's queue cannot be looked at; nil where it can, or was not yet.
     let queueTrouble: ValueHolder<String?>
+    /// The keys that mail is decided with: those of the store, once the engine was made with them.
     let keysInUse: ValueHolder<KeyRing>
 
     func run() async throws {

@@ -57,7 +57,7 @@ final class RelayMilterSession: MilterSession {
         queueID = ""
         transaction = RelayTransaction(
             engine: engine,
-            client: SMTPClientIdentity(address: connection.peer.ipAddress, helo: helo, mailFrom: Self.withoutBrackets(path)),
+            client: SMTPClientIdentity(address: connection.peer.ipAddress, helo: helo, mailFrom: path.withoutPathBrackets),
             now: handler.now(), canFanOut: { [weak self] in self?.openCopies() ?? false })
         mailParameters = arguments.filter { $0.uppercased().hasPrefix("BODY=") || $0.uppercased() == "SMTPUTF8" }
         return .continue
@@ -275,9 +275,5 @@ final class RelayMilterSession: MilterSession {
                 "reason": "\(reasons.map(\.code).joined(separator: ","))",
                 "detail": "\(reasons.map(\.detail).filter { !$0.isEmpty }.joined(separator: "; "))",
             ])
-    }
-
-    private static func withoutBrackets(_ path: String) -> String {
-        path.hasPrefix("<") && path.hasSuffix(">") ? String(path.dropFirst().dropLast()) : path
     }
 }

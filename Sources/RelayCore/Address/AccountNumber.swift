@@ -10,8 +10,8 @@ package struct AccountNumber: Sendable, Hashable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
-    /// The last one there is: the doctor's test mail has it.
-    static let highest = AccountNumber(unchecked: (1 << 35) - 1)
+    /// The last one there is; accounts of a store count from 1.
+    package static let highest = AccountNumber(unchecked: (1 << 35) - 1)
 
     private init(unchecked rawValue: UInt64) { self.rawValue = rawValue }
 

@@ -29,6 +29,21 @@ package struct TokenKeys: Sendable, SecretHolder {
     /// The key of this id, ready to make codes; nil where there is none.
     package func key(_ id: KeyID) -> HMACSHA256? { id == activeID ? activeKey : keys[id]?.code }
 
+    /// The active key's id, and so many base32 digits of the code that it gives of a text.
+    package func seal(_ text: String, digits: Int) -> String {
+        String(decoding: [activeID] + Self.code(text, activeKey, digits), as: UTF8.self)
+    }
+
+    /// Whether a seal of so many digits was made of this text with a key that is kept.
+    package func isSeal(_ seal: some Collection<UInt8>, of text: String, digits: Int) -> Bool {
+        guard let id = seal.first, let key = key(id) else { return false }
+        return constantTimeEqual(Self.code(text, key, digits), Array(seal.dropFirst()))
+    }
+
+    private static func code(_ text: String, _ key: HMACSHA256, _ digits: Int) -> [UInt8] {
+        Array(Base32.encode(key.authenticationCode(for: Array(text.utf8))).prefix(digits))
+    }
+
     /// The octets of the key of this id, to derive others from.
     package func secret(_ id: KeyID) -> [UInt8]? { keys[id]?.secret }
 }

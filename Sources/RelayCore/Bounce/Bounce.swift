@@ -43,8 +43,7 @@ enum Bounce {
     private static func automatic(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
-        guard token.purpose == .forward || token.purpose == .storedForward, let sender = try sender(engine: engine, token: token)
-        else {
+        guard token.purpose == .forward || token.purpose == .storedForward, let sender = try engine.address(of: token) else {
             return discard(engine, message, token, .automaticDropped, "no recipient for the note")
         }
         do {
@@ -57,22 +56,14 @@ enum Bounce {
         }
     }
 
-    /// The proved envelope sender of the message that the return path was made for.
-    private static func sender(engine: RelayEngine, token: AddressToken) throws(Refusal) -> AddrSpec? {
-        let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
-        let address = stored.address(of: token)
-        if let failure = stored.failure { throw .storeTrouble(failure.detail) }
-        return address
-    }
-
     // MARK: Reports
 
     private static func relay(
         _ report: DeliveryReport, engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
-        let account: RelayAccount?
-        do { account = try engine.directory.account(token.account) } catch { throw .storeTrouble(error.detail) }
-        guard let account else { return discard(engine, message, token, .reportDropped, "account-deleted") }
+        guard let account = try Refusal.deferring(engine.directory.account(token.account)) else {
+            return discard(engine, message, token, .reportDropped, "account-deleted")
+        }
 
         var report = report
         if token.purpose == .reply {
@@ -112,7 +103,7 @@ enum Bounce {
             let recipient = decisive.flatMap { Self.recipient(of: $0, token: token, engine: engine) }
             outgoing = (try builder.forUser(inbox.address, recipient: recipient), inbox.address.revealed)
         case .forward, .storedForward:
-            guard let sender = try sender(engine: engine, token: token) else {
+            guard let sender = try engine.address(of: token) else {
                 return discard(engine, message, token, .reportDropped, "sender not stored")
             }
             outgoing = (builder.forTeam(sender), sender)
@@ -124,14 +115,11 @@ enum Bounce {
         }
         if token.purpose == .reply {
             // It comes to the user as a forward does, and counts as one.
-            let isFree: Bool
-            do {
-                isFree = try engine.directory.reserve(
-                    .forward, account: token.account, day: message.day, limit: engine.settings.limits.messagesPerDay)
-            } catch {
-                throw .storeTrouble(error.detail)
-            }
-            guard isFree else { return discard(engine, message, token, .reportDropped, "the daily limit") }
+            let limit = engine.settings.limits.messagesPerDay
+            guard
+                try Refusal.deferring(
+                    engine.directory.reserve(.forward, account: token.account, day: message.day, limit: limit))
+            else { return discard(engine, message, token, .reportDropped, "the daily limit") }
         }
         engine.directory.count(.reportRelayed, account: token.account, day: message.day)
         return try outgoing.message.decision(
@@ -153,13 +141,10 @@ enum Bounce {
     private static func isFirst(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, action: String
     ) throws(Refusal) -> Bool {
-        do {
-            return try engine.directory.reserveAutomatic(
+        try Refusal.deferring(
+            engine.directory.reserveAutomatic(
                 account: token.account, correspondent: SHA256.hash(Array("report \(token.localPart) \(action)".utf8)),
-                day: message.day)
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
+                day: message.day))
     }
 
     /// Once for each relayed message, for the account of the token alone.
@@ -169,10 +154,7 @@ enum Bounce {
         let failure = InboxFailure(
             nonce: token.nonce, expiryDay: token.expiryDay,
             sentDay: token.expiryDay - min(token.expiryDay, engine.settings.returnPathDays), day: message.day)
-        do {
-            return try engine.directory.recordFailure(failure, of: token.account, rate: engine.settings.suspension)
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
+        return try Refusal.deferring(
+            engine.directory.recordFailure(failure, of: token.account, rate: engine.settings.suspension))
     }
 }

@@ -3,7 +3,6 @@
 // the keys give.
 
 import InternetMessage
-import MailCrypto
 import Support
 
 /// Makes and reads logins for sessions that hand copies over: `copies.<end>.<nonce>.<key id><MAC>`. Postfix logs them, so each is
@@ -24,22 +23,19 @@ package struct CopyLogin {
     ///   - now: seconds since 1970.
     func make(for address: String?, randomness: (Int) -> [UInt8], now: Int64) -> String {
         let end = "\(now + Self.lifetime)." + String(decoding: Base32.encode(randomness(Self.nonceOctets)), as: UTF8.self)
-        return "copies.\(end)." + String(decoding: [keys.activeID] + Self.mac(end, address, keys.activeKey), as: UTF8.self)
+        return "copies.\(end)." + keys.seal(Self.label(end, address), digits: Self.macDigits)
     }
 
     /// Whether a login was made with a key of ours, for this client, and has not ended.
     func isOurs(_ login: String, for address: String?, now: Int64) -> Bool {
         let parts = login.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 4, parts[0] == "copies", let end = Int64(parts[1]), end >= now, end - now <= Self.lifetime,
-            let id = parts[3].utf8.first, let key = keys.key(id)
+        guard parts.count == 4, parts[0] == "copies", let end = Int64(parts[1]), end >= now, end - now <= Self.lifetime
         else { return false }
-        return constantTimeEqual(Self.mac("\(parts[1]).\(parts[2])", address, key), Array(parts[3].utf8.dropFirst()))
+        return keys.isSeal(parts[3].utf8, of: Self.label("\(parts[1]).\(parts[2])", address), digits: Self.macDigits)
     }
 
-    private static func mac(_ end: String, _ address: String?, _ key: HMACSHA256) -> [UInt8] {
-        Array(
-            Base32.encode(key.authenticationCode(for: Array("postern copy login 2\n\(end)\n\(address ?? "")".utf8))).prefix(
-                macDigits))
+    private static func label(_ end: String, _ address: String?) -> String {
+        "postern copy login 2\n\(end)\n\(address ?? "")"
     }
 }
 

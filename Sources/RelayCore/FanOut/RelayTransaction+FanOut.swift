@@ -52,11 +52,8 @@ extension RelayTransaction {
     /// Called before the first copy is handed over.
     /// - Throws: where nothing could be remembered of them. Then none may be handed over: a repetition would bring them again.
     package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
-        do {
-            try engine.directory.beginHandOver(copies.map { ($0.mark, $0.account) }, until: now + Self.handedOverSeconds)
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
+        try Refusal.deferring(
+            engine.directory.beginHandOver(copies.map { ($0.mark, $0.account) }, until: now + Self.handedOverSeconds))
     }
 
     /// A copy is in the custody of Postfix: a repetition of the message does not make another one.

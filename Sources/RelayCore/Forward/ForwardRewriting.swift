@@ -155,12 +155,8 @@ struct ForwardRewriting {
     private func owners(of address: String) throws(Refusal) -> [AccountNumber] {
         switch RecipientReading.read("<\(address)>", settings: engine.settings, tokens: engine.tokens) {
         case .relayAddress(let localPart, let domain):
-            do {
-                let account = try engine.directory.account(relayAddress: localPart, domain: domain)
-                return account.map { [$0.number] + $0.successors.map(\.number) } ?? []
-            } catch {
-                throw .storeTrouble(error.detail)
-            }
+            let account = try Refusal.deferring(engine.directory.account(relayAddress: localPart, domain: domain))
+            return account.map { [$0.number] + $0.successors.map(\.number) } ?? []
         case .reverse(let token), .returnPath(let token): return [token.account]
         default: return []
         }

@@ -60,22 +60,14 @@ final class ForwardSession {
     private static func mentions(
         _ engine: RelayEngine, _ account: RelayAccount, _ header: HeaderSection
     ) throws(Refusal) -> ForwardMentions? {
-        do {
-            guard account.isActive || !account.successors.isEmpty, let whole = try engine.directory.account(account.number) else {
-                return nil
-            }
-            return ForwardMentions(engine: engine, account: whole, header: header)
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
+        guard account.isActive || !account.successors.isEmpty,
+            let whole = try Refusal.deferring(engine.directory.account(account.number))
+        else { return nil }
+        return ForwardMentions(engine: engine, account: whole, header: header)
     }
 
     private static func covering(_ author: AddrSpec, _ engine: RelayEngine) throws(Refusal) -> [RegisteredSource] {
-        do {
-            return try engine.directory.sources(covering: author)
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
+        try Refusal.deferring(engine.directory.sources(covering: author))
     }
 
     /// Asks the DNS before the body comes, where that is to be held: nothing is held while it is waited for.
@@ -142,17 +134,12 @@ final class ForwardSession {
         }
 
         // Counted last: a message that is deferred for another reason takes no place.
-        let isFree: Bool
-        let isStored: Bool
-        do {
-            // Asked before anything is stored, and taken back where that cannot be.
-            isFree = try engine.directory.reserve(.forward, account: account.number, day: day, limit: limits.messagesPerDay)
-            isStored = isFree ? try store(toStore, day: day) : false
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
-        guard isFree else { throw .dailyLimit(limits.messagesPerDay) }
-        guard isStored else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
+        // Asked before anything is stored, and taken back where that cannot be.
+        guard
+            try Refusal.deferring(
+                engine.directory.reserve(.forward, account: account.number, day: day, limit: limits.messagesPerDay))
+        else { throw .dailyLimit(limits.messagesPerDay) }
+        guard try Refusal.deferring(store(toStore, day: day)) else { throw .storedAddressLimit(limits.storedAddressesPerDay) }
         if let (signs, textAddresses) = mentions?.found {
             try reserve(textAddresses: textAddresses, day: day)
             if !signs.isEmpty { remember(signs, day: day) }
@@ -209,11 +196,8 @@ extension ForwardSession {
         var isFree = false
         defer { if !isFree { engine.directory.release(.forward, account: account.number, day: day) } }
         guard count <= limit else { throw .tooManyTextAddresses(limit) }
-        do {
-            isFree = try engine.directory.reserve(textAddresses: count, account: account.number, day: day, limit: limit)
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
+        isFree = try Refusal.deferring(
+            engine.directory.reserve(textAddresses: count, account: account.number, day: day, limit: limit))
         guard isFree else { throw .textAddressLimit(limit) }
         counted = count
     }

@@ -31,11 +31,11 @@ package struct ModifiedMessage: Sendable {
             switch modification {
             case .changeHeader(let name, let index, let value): change(name, index, value)
             case .insertHeader(_, let field): header.insert(field, at: 0)
-            case .changeSender(let path): sender = Self.withoutBrackets(path)
+            case .changeSender(let path): sender = path.withoutPathBrackets
             case .addRecipient(let path):
-                let recipient = Self.withoutBrackets(path)
+                let recipient = path.withoutPathBrackets
                 if !recipients.contains(recipient) { recipients.append(recipient) }
-            case .deleteRecipient(let path): recipients.removeAll { $0 == Self.withoutBrackets(path) }
+            case .deleteRecipient(let path): recipients.removeAll { $0 == path.withoutPathBrackets }
             case .replaceBody(let pieces): body = pieces
             }
         }
@@ -51,8 +51,9 @@ package struct ModifiedMessage: Sendable {
         }
         if let value { header.append(HeaderField(name: name, rawValue: value)) }
     }
+}
 
-    private static func withoutBrackets(_ path: String) -> String {
-        path.hasPrefix("<") && path.hasSuffix(">") ? String(path.dropFirst().dropLast()) : path
-    }
+extension String {
+    /// A path without its angle brackets, where it has them.
+    package var withoutPathBrackets: String { hasPrefix("<") && hasSuffix(">") ? String(dropFirst().dropLast()) : self }
 }

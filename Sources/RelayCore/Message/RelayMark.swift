@@ -1,8 +1,6 @@
 // The mark that Postern leaves on what it relays: by it a loop is seen, also where a reply has lost its Received fields.
 
 import InternetMessage
-import MailCrypto
-import Support
 
 /// `X-Postern-Mark: <hops> <key id><MAC>`. A mark of this installation on arrival is a loop; a stranger's tells its hops.
 package struct RelayMark: Sendable {
@@ -24,9 +22,7 @@ package struct RelayMark: Sendable {
     }
 
     private static func field(hops: Int, keys: TokenKeys) -> HeaderField {
-        let count = "\(hops)"
-        return HeaderField(
-            fieldName, "\(count) \(String(decoding: [keys.activeID] + mac(count, key: keys.activeKey), as: UTF8.self))")
+        HeaderField(fieldName, "\(hops) \(keys.seal(label(hops), digits: macDigits))")
     }
 
     /// What the marks and Received fields of a message say.
@@ -45,19 +41,12 @@ package struct RelayMark: Sendable {
                 let words = field.rawValue.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D || $0 == 0x0A }
                 guard words.count == 2, let count = Int(String(decoding: words[0], as: UTF8.self)), (0...10_000).contains(count)
                 else { continue }
-                let tag = Array(words[1])
-                if let id = tag.first, let key = keys.key(id),
-                    constantTimeEqual(Self.mac("\(count)", key: key), Array(tag.dropFirst()))
-                {
-                    return .ours
-                }
+                if keys.isSeal(words[1], of: Self.label(count), digits: Self.macDigits) { return .ours }
                 hops += count
             }
         }
         return .hops(hops)
     }
 
-    private static func mac(_ count: String, key: HMACSHA256) -> [UInt8] {
-        Array(Base32.encode(key.authenticationCode(for: Array("postern mark 1\n\(count)".utf8))).prefix(macDigits))
-    }
+    private static func label(_ hops: Int) -> String { "postern mark 1\n\(hops)" }
 }

@@ -35,12 +35,8 @@ enum OwnAddress {
         }
         let named = reverseAccounts(in: header, engine: engine)
         guard ([account] + account.successors).contains(where: { named.contains($0.number) }) else { return false }
-        do {
-            return try engine.directory.account(account.number)?.isVerifiedInbox(author, providers: engine.settings.providers)
-                ?? false
-        } catch {
-            throw .storeTrouble(error.detail)
-        }
+        let own = try Refusal.deferring(engine.directory.account(account.number))
+        return own?.isVerifiedInbox(author, providers: engine.settings.providers) ?? false
     }
 
     /// Whether the author is proved as the account's team. Such a message is not a reply, whatever else it was sent to.

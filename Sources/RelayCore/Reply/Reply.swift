@@ -14,9 +14,9 @@ enum Reply {
     ) throws(Refusal) -> RelayDecision {
         // Proved before it is looked whose inbox it is: neither answer nor time tells a stranger which inbox is the right one.
         let (author, proof) = try prove(message.header, evidence: message.evidence, client: message.client)
-        let account: RelayAccount?
-        do { account = try engine.directory.account(number) } catch { throw .storeTrouble(error.detail) }
-        guard let account else { throw .replyNotProved(RelayReason("account-deleted")) }
+        guard let account = try Refusal.deferring(engine.directory.account(number)) else {
+            throw .replyNotProved(RelayReason("account-deleted"))
+        }
         let providers = engine.settings.providers
         guard account.isVerifiedInbox(author, providers: providers) else {
             let domain = providers.canonical(author).domain
@@ -136,13 +136,9 @@ enum Reply {
 
     private static func reserve(engine: RelayEngine, account: AccountNumber, day: UInt64) throws(Refusal) {
         let limit = engine.settings.limits.messagesPerDay
-        let isFree: Bool
-        do {
-            isFree = try engine.directory.reserve(.reply, account: account, day: day, limit: limit)
-        } catch {
-            throw .storeTrouble(error.detail)
+        guard try Refusal.deferring(engine.directory.reserve(.reply, account: account, day: day, limit: limit)) else {
+            throw .dailyLimit(limit)
         }
-        guard isFree else { throw .dailyLimit(limit) }
     }
 
     private static func hops(engine: RelayEngine, header: HeaderSection) -> Int {
@@ -159,12 +155,10 @@ enum Reply {
             // The token is a keyed name of (account, correspondent): what is stored says nothing of who wrote to whom.
             let name = SHA256.hash(
                 Array(engine.tokens.reverse(account: account.number, correspondent: correspondent).localPart.utf8))
-            do {
-                if try engine.directory.reserveAutomatic(account: account.number, correspondent: name, day: day) {
-                    first.append(correspondent)
-                }
-            } catch {
-                throw .storeTrouble(error.detail)
+            if try Refusal.deferring(
+                engine.directory.reserveAutomatic(account: account.number, correspondent: name, day: day))
+            {
+                first.append(correspondent)
             }
         }
         return first

@@ -22,9 +22,7 @@ enum ConfirmationReply {
         case .failure(let defect): throw .replyNotProved(RelayReason("unclear-author", "\(defect)"))
         }
         let proof = try ReplyProof.prove(author: author, evidence: evidence.proving(client))
-        let isConfirmed: Bool
-        do { isConfirmed = try engine.directory.confirm(token, author: author) } catch { throw .storeTrouble(error.detail) }
-        guard isConfirmed else {
+        guard try Refusal.deferring(engine.directory.confirm(token, author: author)) else {
             throw .replyNotProved(
                 RelayReason("not-the-verified-inbox", "the author is proved, but is not the inbox of a verification under way"))
         }

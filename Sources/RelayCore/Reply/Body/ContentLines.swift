@@ -47,16 +47,22 @@ enum ContentLines {
         return edits(unfolded.octets).map(unfolded.folded)
     }
 
+    /// Where a line ends that begins here, its continuations and line break included.
+    static func foldedLineEnd(in text: [UInt8], from start: Int) -> Int {
+        var end = start
+        repeat {
+            while end < text.count, text[end] != 0x0A { end += 1 }
+            end = min(end + 1, text.count)
+        } while end < text.count && text[end].isWhiteSpace
+        return end
+    }
+
     /// Edits that take out the public keys of a vCard: properties `KEY`, in a group or not, with their continuations.
     static func keys(in text: [UInt8]) -> [TextEdit] {
         var edits: [TextEdit] = []
         var start = 0
         while start < text.count {
-            var end = start
-            repeat {
-                while end < text.count, text[end] != 0x0A { end += 1 }
-                end = min(end + 1, text.count)
-            } while end < text.count && text[end].isWhiteSpace
+            let end = foldedLineEnd(in: text, from: start)
             let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: ";") }
             let last = name.lastIndex(of: UInt8(ascii: ".")).map { name[($0 + 1)...] } ?? name
             if last.map(\.asciiLowercased).elementsEqual("key".utf8) {

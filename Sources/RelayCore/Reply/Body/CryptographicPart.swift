@@ -24,7 +24,7 @@ enum CryptographicPart: Hashable {
     init?(_ part: MIMEPart, in bytes: [UInt8]) {
         guard !part.isComposite else { return nil }
         let type = part.contentType
-        let name = (part.disposition?.filename ?? type.parameters["name"] ?? "").lowercased()
+        let name = (part.fileName ?? "").lowercased()
         if type.matches("application") {
             if Self.removableTypes.contains(type.subtype) {
                 self = .removable

@@ -60,7 +60,7 @@ enum PartKind {
         let type = part.contentType
         if ["calendar", "x-vcalendar", "ics", "x-ics", "calendar+xml", "calendar+json"].contains(type.subtype) { return true }
         guard !type.matches("multipart"), !type.matches("message") else { return false }
-        let name = (part.disposition?.filename ?? part.contentType.parameters["name"] ?? "").lowercased()
+        let name = (part.fileName ?? "").lowercased()
         return [".ics", ".ical", ".icalendar", ".vcs", ".ifb"].contains { name.hasSuffix($0) }
     }
 
@@ -91,9 +91,14 @@ enum PartKind {
         guard !type.matches("image"), !type.matches("audio"), !type.matches("video"), !type.subtype.contains("pgp"),
             !type.subtype.contains("pkcs7"), !type.subtype.contains("signature")
         else { return false }
-        let name = (part.disposition?.filename ?? part.contentType.parameters["name"] ?? "").lowercased()
+        let name = (part.fileName ?? "").lowercased()
         return [".txt", ".ics", ".vcf", ".eml", ".csv", ".htm", ".html", ".md", ".log", ".xml", ".json"].contains {
             name.hasSuffix($0)
         }
     }
+}
+
+extension MIMEPart {
+    /// The name of the file that a part is, as programs read it.
+    var fileName: String? { disposition?.filename ?? contentType.parameters["name"] }
 }

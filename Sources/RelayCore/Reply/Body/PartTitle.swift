@@ -45,12 +45,7 @@ struct PartTitle {
     }
 
     private static func fileName(of part: MIMEPart) -> String? {
-        guard let name = part.disposition?.filename ?? part.contentType.parameters["name"],
-            name.contains(where: { !$0.isWhitespace })
-        else {
-            return nil
-        }
-        return name
+        part.fileName.flatMap { $0.contains { !$0.isWhitespace } ? $0 : nil }
     }
 
     /// SMTP's text is printable ASCII (RFC 5321 section 4.2); a quotation mark would end the name.

@@ -20,12 +20,7 @@ enum ReportFields {
         var all = edits
         var start = 0
         while start < text.count {
-            var end = start
-            // One field: a line and its continuations, line break included.
-            repeat {
-                while end < text.count, text[end] != 0x0A { end += 1 }
-                end = min(end + 1, text.count)
-            } while end < text.count && text[end].isWhiteSpace
+            let end = ContentLines.foldedLineEnd(in: text, from: start)
             let name = text[start..<end].prefix { $0 != UInt8(ascii: ":") && $0 > 0x20 }
             if name.count < end - start {
                 switch String(decoding: name, as: UTF8.self).lowercased() {

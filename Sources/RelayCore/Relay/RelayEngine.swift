@@ -77,6 +77,14 @@ package final class RelayEngine: Sendable {
         self.bodyRewriter = bodyRewriter
     }
 
+    /// The address that one token leads to; nil where nothing right is stored.
+    func address(of token: AddressToken) throws(Refusal) -> AddrSpec? {
+        let stored = StoredAddresses(directory: directory, tokens: tokens)
+        let address = stored.address(of: token)
+        if let failure = stored.failure { throw .storeTrouble(failure.detail) }
+        return address
+    }
+
     /// 40 random bits for a return path.
     package func nonce() -> UInt64 { randomness(5).reduce(0) { $0 << 8 | UInt64($1) } }
 }

@@ -142,6 +142,11 @@ extension Refusal {
         Refusal(451, "4.3.0", "Temporary trouble here; try again later", RelayReason("store-trouble", detail))
     }
 
+    /// What the directory answers; where it cannot just now, the message is deferred.
+    static func deferring<Value>(_ answer: @autoclosure () throws(DirectoryFailure) -> Value) throws(Refusal) -> Value {
+        do { return try answer() } catch { throw .storeTrouble(error.detail) }
+    }
+
     package static func notConfigured(_ detail: String) -> Refusal {
         Refusal(451, "4.3.5", "This host is not set up for that yet; try again later", RelayReason("not-configured", detail))
     }

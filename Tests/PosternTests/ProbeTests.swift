@@ -2,6 +2,7 @@
 
 import InternetMessage
 import MailAuth
+import Relay
 import Testing
 
 @testable import RelayCore

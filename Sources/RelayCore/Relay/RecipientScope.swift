@@ -18,11 +18,9 @@ struct RecipientScope {
             guard let target else { throw .notConfigured("operator_address is not set") }
             return .operatorMail([target])
         case .relayAddress(let localPart, let domain):
-            let account: RelayAccount?
-            do { account = try engine.directory.account(relayAddress: localPart, domain: domain) } catch {
-                throw .storeTrouble(error.detail)
+            guard let account = try Refusal.deferring(engine.directory.account(relayAddress: localPart, domain: domain)) else {
+                throw .unknownAddress("relay address was never issued")
             }
-            guard let account else { throw .unknownAddress("relay address was never issued") }
             return .forward(account)
         case .reverse(let token): return .reply(token.account, correspondents: [try correspondent(of: token)], beside: [])
         case .returnPath(let token):
@@ -35,10 +33,9 @@ struct RecipientScope {
     }
 
     private func correspondent(of token: AddressToken) throws(Refusal) -> AddrSpec {
-        let stored = StoredAddresses(directory: engine.directory, tokens: engine.tokens)
-        let address = stored.address(of: token)
-        if let failure = stored.failure { throw .storeTrouble(failure.detail) }
-        guard let address else { throw .replyNotProved(RelayReason("bad-reverse-address", "nothing is stored under it")) }
+        guard let address = try engine.address(of: token) else {
+            throw .replyNotProved(RelayReason("bad-reverse-address", "nothing is stored under it"))
+        }
         guard engine.settings.isDeadEnd(address.domain, for: token.account) else { return address }
         guard
             case .operatorMailbox(let target) = RecipientReading.read(

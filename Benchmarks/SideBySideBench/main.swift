@@ -35,8 +35,10 @@ struct Loopback: DNSResolver {
 
 @MainActor func importRows(_ world: World, _ count: Int) throws {
     let start = ContinuousClock.now
-    for first in stride(from: 0, to: count, by: 250) {
-        let rows = (first..<min(first + 250, count)).map { number in
+    // As many as `Importer` takes at a time.
+    let batch = 2 * BulkStatements.largest
+    for first in stride(from: 0, to: count, by: batch) {
+        let rows = (first..<min(first + batch, count)).map { number in
             ImportRow(
                 user: "u\(number)", name: "Name",
                 inbox: ImportRow.Inbox(
@@ -171,7 +173,10 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
             {
                 defer { isOver.withLock { $0 = true } }
                 let start = ContinuousClock.now
-                try store.transfers.complete(app: "com.juice", World.change)
+                // As the command does: a quarter of the time is for others.
+                try store.transfers.complete(app: "com.juice", World.change) { _, took in
+                    Thread.sleep(forTimeInterval: seconds(took / 4))
+                }
                 took.withLock { $0 = ContinuousClock.now - start }
             }
         ])

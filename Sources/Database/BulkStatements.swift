@@ -1,8 +1,11 @@
 // Many rows with one statement: on a server each statement is a round trip.
 
-enum BulkStatements {
+/// How many rows and keys statements have.
+package enum BulkStatements {
     /// Rows of one statement, the largest first. Few sizes, since every connection keeps each text that it prepared.
-    private static let sizes = [128, 32, 8, 1]
+    private static let sizes = [largest, 32, 8, 1]
+    /// Of so many rows, or a multiple, each statement is one of the largest.
+    package static let largest = 128
 
     /// Divides so many rows into statements.
     static func ranges(_ count: Int) -> [Range<Int>] {
@@ -16,13 +19,22 @@ enum BulkStatements {
         }
         return ranges
     }
+
+    /// Divides keys into lists of those sizes, the last of which repeats its last key: a list is the same with a key twice.
+    static func lists<Key>(_ keys: [Key]) -> [[Key]] {
+        stride(from: 0, to: keys.count, by: largest).map { start in
+            let part = keys[start..<min(start + largest, keys.count)]
+            let size = sizes.last { $0 >= part.count } ?? largest
+            return part + Array(repeating: part[part.endIndex - 1], count: size - part.count)
+        }
+    }
 }
 
 extension SQLQuerying {
     /// Runs a query for many keys.
     /// - Parameter sql: the query, given the list in parentheses that is behind `IN`.
     package func rows<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws -> [SQLRow] {
-        try BulkStatements.ranges(keys.count).flatMap { try rows(sql("\(list: Array(keys[$0]))")) }
+        try BulkStatements.lists(keys).flatMap { try rows(sql("\(list: $0)")) }
     }
 }
 
@@ -60,6 +72,6 @@ extension DatabaseConnection {
     /// - Parameter sql: the change, given the list in parentheses that is behind `IN`.
     @discardableResult
     package func run<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws -> Int {
-        try BulkStatements.ranges(keys.count).reduce(0) { try $0 + run(sql("\(list: Array(keys[$1]))")) }
+        try BulkStatements.lists(keys).reduce(0) { try $0 + run(sql("\(list: $1)")) }
     }
 }

@@ -60,6 +60,11 @@ package protocol Database: SQLQuerying, Sendable {
     @discardableResult
     func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
 
+    /// The same for a change of many rows, which would lose against each small one beside it: those wait until it has ended.
+    /// It should take some ten milliseconds.
+    @discardableResult
+    func writeAlone<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T
+
     /// Makes sure that what is written is still where others look for it. Throws `TemporaryStoreError` (`unreachable`).
     func requireInPlace() throws
 
@@ -105,6 +110,10 @@ extension Database {
 
     package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
     {
+        try write(durability, body)
+    }
+
+    package func writeAlone<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
         try write(durability, body)
     }
 

@@ -185,11 +185,12 @@ struct ImportBatch {
     }
 
     private func addAccounts(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws {
+        // With a live grant at once: the trigger of grants then writes no second version of the account.
         let added = try connection.insert(
             candidates.compactMap { candidate in
                 guard let team = candidate.team, let account = candidate.row.account else { return nil }
-                return [team.number, candidate.user, candidate.sub, account.sharesName, account.since ?? change.now]
-            }, into: "accounts (team_id, user_id, sub, shares_name, created_at)", "RETURNING sub AS name, id")
+                return [team.number, candidate.user, candidate.sub, account.sharesName, account.since ?? change.now, true]
+            }, into: "accounts (team_id, user_id, sub, shares_name, created_at, has_live_grant)", "RETURNING sub AS name, id")
         try Self.number(&candidates, \.account, by: \.sub, added)
         try connection.insert(
             candidates.compactMap { candidate in

@@ -95,6 +95,8 @@ package struct Importer {
         let wanted = Double(batch.count) * (Self.transaction / max(took, .microseconds(1)))
         let next = min(max(wanted, Double(size) / 2), Double(size) * 2)
         size = min(max(Int(next), Self.rows.range.lowerBound), Self.rows.range.upperBound)
+        // What is left over would take as many statements again, of fewer rows each.
+        if size > BulkStatements.largest { size -= size % BulkStatements.largest }
         if pauses { Thread.sleep(forTimeInterval: (took / Self.pauseDivisor) / .seconds(1)) }
     }
 }

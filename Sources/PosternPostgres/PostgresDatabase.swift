@@ -160,9 +160,24 @@ package final class PostgresDatabase: Database {
 
     package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
     {
+        try write(durability, timeout: timeout, turn: .beside, beside: Self.repetitionsBeside, body)
+    }
+
+    package func writeAlone<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        // Where a turn alone is not to be had, as a change hangs, it may do beside others what it can.
+        try write(durability, timeout: nil, turn: .alone, beside: 1, body)
+    }
+
+    /// - Parameters:
+    ///   - first: the turn that it begins with.
+    ///   - beside: repetitions after which it asks for a turn alone.
+    private func write<T>(
+        _ durability: Durability, timeout: Duration?, turn first: Turn, beside: Int,
+        _ body: (any DatabaseConnection) throws -> T
+    ) throws -> T {
         try storeErrors {
             var repetition = 0
-            var turn = Turn.beside
+            var turn = first
             let end = ContinuousClock.now + (timeout ?? .seconds(settings.contention))
             while true {
                 do {
@@ -176,9 +191,7 @@ package final class PostgresDatabase: Database {
                     if failure.isRepeatable { repeated.count.add(1, ordering: .relaxed) }
                     if turn != .untold {
                         // Who has little time does not keep others waiting.
-                        turn =
-                            timeout == nil && repetition % (Self.repetitionsBeside + 1) == Self.repetitionsBeside
-                            ? .alone : .beside
+                        turn = timeout == nil && repetition % (beside + 1) == beside ? .alone : .beside
                     }
                     // Apart by chance, so that two of them do not meet again; longer the more often they did.
                     Thread.sleep(forTimeInterval: Double.random(in: 0...0.002) * Double(min(repetition, 16)))

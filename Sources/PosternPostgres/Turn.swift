@@ -1,4 +1,4 @@
-// Who writes beside whom: a change that lost too often writes alone for once.
+// Who writes beside whom: a change of many rows, and one that lost too often, writes alone.
 
 import Database
 

@@ -49,6 +49,34 @@ struct ContentionTests {
         #expect(database.repetitions > 0)
     }
 
+    /// A change of many rows lost five times against small ones before each turn alone: a transfer took minutes beside sign-ups.
+    @Test func whoChangesMuchIsNotRepeatedBesideSmallChanges() async throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try Self.ring(server, rows: 5)
+        defer { try? database.close() }
+        let isOver = Mutex(false)
+        let runs = Mutex(0)
+        try await together(
+            (1..<5).map { row in
+                { while !isOver.withLock({ $0 }) { try Self.change(database, row: row) } }
+            } + [
+                {
+                    defer { isOver.withLock { $0 = true } }
+                    for _ in 0..<20 {
+                        try database.writeAlone(.durable) { connection in
+                            for _ in 0..<50 {
+                                let last = try connection.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
+                                try connection.run("UPDATE ring SET value = ?1 WHERE id = 0", [.integer(last + 1)])
+                            }
+                            runs.withLock { $0 += 1 }
+                        }
+                    }
+                }
+            ])
+        #expect(runs.withLock { $0 } == 20)
+        #expect(Set(try database.values("SELECT value FROM ring", Int64.self)).count == 5)
+    }
+
     /// Who hangs in the middle of a change keeps the turn alone from others; these go on beside it.
     @Test func whoHangsInAChangeHoldsUpNobody() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))

@@ -63,6 +63,21 @@ import Testing
         return try #require(try store.database.row(sql))
     }
 
+    /// Each number of keys was texts of its own sizes, up to ten for what two statements do.
+    @Test(arguments: [0, 1, 2, 8, 31, 33, 128, 129, 250, 384]) func manyKeysTakeFewStatementsOfFewSizes(_ count: Int) throws {
+        let recorder = RecordingDatabase(try TestStore(.sqlite).database)
+        let removed = try recorder.write(.durable) { connection in
+            let numbers = (0..<count).map { ["n\($0)", 1] as [any SQLBindable] }
+            try connection.insert(numbers, into: "users (handle, created_at)")
+            let found = try connection.rows(for: (0..<count).map { "n\($0)" }) { "SELECT id FROM users WHERE handle IN \($0)" }
+            #expect(Set(try found.map { try $0.only(Int64.self) }).count == count)
+            return try connection.run(for: (0..<count).map { "n\($0)" }) { "DELETE FROM users WHERE handle IN \($0)" }
+        }
+        #expect(removed == count)
+        let asked = recorder.changes("SELECT id FROM users").map(\.count)
+        #expect(asked.count == (count + 127) / 128 && asked.allSatisfy { [1, 8, 32, 128].contains($0) })
+    }
+
     @Test(arguments: Engine.all) func columnsAreReadByNameAndType(_ engine: Engine) throws {
         let row = try Self.row(
             engine,

@@ -24,6 +24,7 @@ struct TransferBatch {
         let sharesName: Bool
         let emailKind: EmailKind
         let isForwardingOff: Bool
+        let isLive: Bool
         let hasSubject: Bool
         let sub: String
         var newAccount: Int64 = 0
@@ -62,6 +63,8 @@ struct TransferBatch {
         let rows = try connection.rows(for: numbers.keys.sorted()) { list in
             """
             SELECT a.id, a.user_id, u.handle, a.inbox_id, a.shares_name, a.email_kind,
+                COALESCE((SELECT 1 FROM grants g
+                    WHERE g.account_id = a.id AND g.group_id = \(group) AND g.state = 'authorized' LIMIT 1), 0) AS is_live,
                 COALESCE((SELECT 1 FROM relay_addresses o
                     WHERE o.account_id = a.id AND o.is_current = 1 AND o.forwarding_on = 0 LIMIT 1), 0) AS is_forwarding_off,
                 COALESCE((SELECT 1 FROM transfer_subs s
@@ -82,7 +85,7 @@ struct TransferBatch {
             return try Grant(
                 number: number, oldAccount: account, user: user, userID: userID, inbox: row["inbox_id"],
                 sharesName: row["shares_name"], emailKind: row["email_kind"], isForwardingOff: row["is_forwarding_off"],
-                hasSubject: row["has_subject"],
+                isLive: row["is_live"], hasSubject: row["has_subject"],
                 sub: Base32.characters(fromRandom: addresses.random(AddressRepository.subLength)))
         }
     }
@@ -91,9 +94,11 @@ struct TransferBatch {
     private func addAccounts(_ connection: any DatabaseConnection, _ grants: inout [Grant]) throws {
         let retired = try connection.retired(grants.map { addresses.marks.retired($0.sub) })
         guard retired.isEmpty else { throw PermanentStoreError(.unexpectedData, "160 random bits came twice") }
+        // With has_live_grant right at once, the trigger of grants writes no second version of the account.
         let added = try connection.insert(
-            grants.map { [team.number, $0.user, $0.sub, $0.inbox, $0.sharesName, $0.emailKind, change.now] },
-            into: "accounts (team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at)", "RETURNING sub, id")
+            grants.map { [team.number, $0.user, $0.sub, $0.inbox, $0.sharesName, $0.emailKind, change.now, $0.isLive] },
+            into: "accounts (team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at, has_live_grant)",
+            "RETURNING sub, id")
         let numbers: [String: Int64] = Dictionary(
             try added.map { try ($0["sub"], $0["id"]) }, uniquingKeysWith: { first, _ in first })
         for index in grants.indices {

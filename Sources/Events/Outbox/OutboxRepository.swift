@@ -160,18 +160,12 @@ package struct OutboxRepository: Sendable {
     }
 
     private func markDelivered(_ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64) throws {
-        var numbers = events.map(\.number)
-        guard let last = numbers.last else { return }
-        // Few statements of few sizes: the last number fills up what is left.
-        let size = numbers.count == 1 ? 1 : numbers.count <= 8 ? 8 : 64
-        while numbers.count % size > 0 { numbers.append(last) }
-        for start in stride(from: 0, to: numbers.count, by: size) {
-            try connection.run(
-                """
-                UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
-                    last_error = NULL, email = NULL
-                WHERE id IN \(list: Array(numbers[start..<(start + size)]))
-                """)
+        try connection.run(for: events.map(\.number)) {
+            """
+            UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
+                last_error = NULL, email = NULL
+            WHERE id IN \($0)
+            """
         }
     }
 

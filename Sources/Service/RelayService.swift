@@ -43,8 +43,9 @@ package enum RelayService {
         let http = try HTTPRoutes.service(parts)
         let milter = try relay.listen(deadline: shutdownDeadline, rejected: { rejections.add($0) }, announce: announce)
 
-        // For what the service does by itself: however many requests there are, counters are written, and others see that it runs.
-        // A thread for each of them (housekeeping has three): where the store hangs, a reload still ends and the file is watched.
+        // For what the service does by itself: however many requests there are, counters are written, and others see that it
+        // runs. A thread for each of them (housekeeping has three): where the store hangs, a reload still ends and the file is
+        // watched.
         let servicePool = BlockingPool(threads: 7, isShared: false)
         let queueTrouble = ValueHolder<String?>(nil)
         let keysInUse = ValueHolder(installation.keys)

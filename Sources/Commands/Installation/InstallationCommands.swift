@@ -7,7 +7,14 @@ package enum InstallationCommands {
     /// A new one.
     package static var creation: [any ParsableCommand.Type] { [InitCommand.self] }
     /// Configuration, database and keys.
-    package static var store: [any ParsableCommand.Type] { [ConfigCommand.self, MigrateCommand.self, BackupCommand.self, RestoreCommand.self, StoreCommand.self, KeyFileCommand.self] }
+    package static var store: [any ParsableCommand.Type] {
+        [
+            ConfigCommand.self, MigrateCommand.self, BackupCommand.self, RestoreCommand.self, StoreCommand.self,
+            KeyFileCommand.self,
+        ]
+    }
     /// How it is, who changed it, and how long data is kept.
-    package static var state: [any ParsableCommand.Type] { [StatusCommand.self, TopCommand.self, AuditCommand.self, RetentionCommand.self] }
+    package static var state: [any ParsableCommand.Type] {
+        [StatusCommand.self, TopCommand.self, AuditCommand.self, RetentionCommand.self]
+    }
 }

@@ -5,7 +5,9 @@ import ArgumentParser
 /// In the order of the help.
 package enum MailCommands {
     /// Set up, check and explain.
-    package static var all: [any ParsableCommand.Type] { [SetupCommand.self, DoctorCommand.self, ExplainCommand.self, VerifyCommand.self] }
+    package static var all: [any ParsableCommand.Type] {
+        [SetupCommand.self, DoctorCommand.self, ExplainCommand.self, VerifyCommand.self]
+    }
     /// What signs the mail.
     package static var keys: [any ParsableCommand.Type] { [DKIMCommand.self] }
 }

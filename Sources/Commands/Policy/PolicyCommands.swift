@@ -5,5 +5,7 @@ import ArgumentParser
 /// In the order of the help.
 package enum PolicyCommands {
     /// Policies, decisions, and a service to try them.
-    package static var all: [any ParsableCommand.Type] { [PolicyCommand.self, DecideCommand.self, DecisionCommand.self, SandboxCommand.self] }
+    package static var all: [any ParsableCommand.Type] {
+        [PolicyCommand.self, DecideCommand.self, DecisionCommand.self, SandboxCommand.self]
+    }
 }

@@ -3,6 +3,7 @@
 import Foundation
 import InternetMessage
 import Relay
+import RelayCore
 import SMTP
 
 /// The two messages of a probe.

@@ -1,4 +1,5 @@
-// The relay's own test mail, as the engine meets it: an account like others, round the directory and the authenticator of the rest.
+// The relay's own test mail, as the engine meets it: an account like others, round the directory and the authenticator of
+// the rest.
 
 import InternetMessage
 import MailAuth

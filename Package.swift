@@ -359,7 +359,8 @@ let package = Package(
             path: "Tests/MailTesting", exclude: ["Tools"],
             swiftSettings: strict),
         .target(name: "DNSTesting", dependencies: ["DNSClient", "MailAuth"], path: "Tests/DNSTesting", swiftSettings: strict),
-        .testTarget(name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth"], swiftSettings: strict),
+        .testTarget(
+            name: "DNSClientTests", dependencies: ["DNSClient", "DNSTesting", "MailAuth", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "RelayCoreTests",
             dependencies: [
@@ -412,7 +413,7 @@ let package = Package(
             name: "DecisionTests",
             dependencies: [
                 "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PosternSQLite", "SignIn", "MailCrypto",
-                "InternetMessage", "Support",
+                "InternetMessage", "Support", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(

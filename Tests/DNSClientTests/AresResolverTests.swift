@@ -4,16 +4,10 @@ import DNSTesting
 import Foundation
 import MailAuth
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DNSClient
-
-/// Seconds that a test sets.
-final class ManualClock: Sendable {
-    private let time = Mutex<Int64>(1_000)
-    var now: Int64 { time.withLock { $0 } }
-    func advance(_ seconds: Int64) { time.withLock { $0 += seconds } }
-}
 
 private func resolver(
     _ servers: TestDNSServer..., clock: ManualClock = ManualClock(), cache: DNSCacheLimits = DNSCacheLimits(),

@@ -9,6 +9,7 @@ import MailCrypto
 import PosternSQLite
 import RiskPolicy
 import Synchronization
+import TestSupport
 import Testing
 
 /// A store in its own folder, with one team and one app.
@@ -37,7 +38,7 @@ final class PolicyTestStore: Sendable {
 
     var policies: PolicyRepository { store.policies }
 
-    func active(host: String = "mx1", log: PolicyLog = PolicyLog()) -> ActivePolicies {
+    func active(host: String = "mx1", log: LogRecorder = LogRecorder()) -> ActivePolicies {
         ActivePolicies(policies, host: host, now: Self.now, logger: log.logger)
     }
 
@@ -60,31 +61,6 @@ final class PolicyTestStore: Sendable {
         let stored = StoredPolicy(name: name, version: version, document: document.octets)
         _ = try policies.activate(stored, reach: reach, Self.change)
         return stored.hash
-    }
-}
-
-/// A log handler that keeps its lines.
-final class PolicyLog: Sendable {
-    private let collected = Mutex<[String]>([])
-
-    var lines: [String] { collected.withLock { $0 } }
-
-    var logger: Logger {
-        Logger(label: "test") { _ in Handler(log: self) }
-    }
-
-    private struct Handler: LogHandler {
-        let log: PolicyLog
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.info
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            log.collected.withLock { $0.append("\(event.level) \(event.message) \(event.metadata ?? [:])") }
-        }
     }
 }
 
@@ -150,7 +126,7 @@ final class PolicyLog: Sendable {
     @Test func aPolicyThatDoesNotLoadLeavesTheLastGoodOneAndSaysSo() throws {
         let test = try PolicyTestStore()
         let good = try test.activate("a", "1")
-        let log = PolicyLog()
+        let log = LogRecorder()
         let active = test.active(log: log)
         let bad = try test.activate("a", "2", condition: "account.age_hour < 72")
         active.refresh(now: now)
@@ -208,7 +184,7 @@ final class PolicyLog: Sendable {
     @Test func aStoreThatIsDownChangesNothingAndIsSaidOnce() throws {
         let test = try PolicyTestStore()
         let good = try test.activate("a", "1")
-        let log = PolicyLog()
+        let log = LogRecorder()
         let active = test.active(log: log)
         try test.database.close()
         active.refresh(now: now + 2)

@@ -36,7 +36,7 @@ import Testing
             #expect(answer.decision == "require_verification", "\(event)")
             #expect(answer.reasons.contains("SIGNUP_UNVERIFIED"), "\(event)")
         }
-        bench.clock.pass(40 * 86_400)
+        bench.clock.advance(40 * 86_400)
         #expect(try await bench.ask(.signIn, sub: "mallory").reasons == ["SIGNUP_UNVERIFIED"], "time alone proves nothing")
         let again = try await bench.ask(.signIn, sub: "mallory")
         try await bench.report(again.id, .initiated, "email_code")
@@ -65,7 +65,7 @@ import Testing
         #expect(try await bench.ask(.signUp, sub: "jane").event == "sign_in")
         // One that was authorized long before its team began to ask is not a sign-up either.
         let sub = try bench.user("u1")
-        bench.clock.pass(GrantView.signUpWindow + 1)
+        bench.clock.advance(GrantView.signUpWindow + 1)
         #expect(try await bench.ask(.signUp, sub: sub).event == "sign_in")
     }
 
@@ -106,7 +106,7 @@ import Testing
             _ = try await bench.ask(.signUp, token: bench.token("real", status: 2), nonce: "n1")
         }
         await expectInvalid("/nonce") { _ = try await bench.ask(.signUp, token: bench.token("x", status: 2), nonce: nil) }
-        bench.clock.pass(700)
+        bench.clock.advance(700)
         await expectInvalid("/identity_token") { _ = try await bench.ask(.signUp, token: token, nonce: "n1") }
     }
 
@@ -150,7 +150,7 @@ import Testing
             // A token from before the revocation opens nothing.
             let old = try bench.token("mallory", status: 2, nonce: "old\(round)", issuedAt: bench.clock.now - 60)
             #expect(try await bench.ask(.signUp, token: old, nonce: "old\(round)").credentialState == "revoked")
-            bench.clock.pass(60)
+            bench.clock.advance(60)
             let back = try await bench.signUp("mallory", status: 0)
             #expect(back.event == "sign_up")
             #expect(back.credentialState == "authorized")
@@ -181,7 +181,7 @@ import Testing
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
-        bench.clock.pass(90 * 86_400)
+        bench.clock.advance(90 * 86_400)
         let answer = try await bench.ask(.sensitiveAction, sub: sub)
         #expect(answer.challenges == ["reauthenticate"])
         await expectInvalid("/challenge") { try await bench.report(answer.id, .initiated, "human_check") }
@@ -196,7 +196,7 @@ import Testing
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
         _ = try await bench.ask(.signIn, sub: sub)
-        bench.clock.pass(90 * 86_400)
+        bench.clock.advance(90 * 86_400)
         #expect(try await bench.ask(.sensitiveAction, sub: sub).reasons == ["STALE_TOKEN"])
         // Nor is a name that no one has, or none at all.
         let unknown = try await bench.ask(.sensitiveAction, sub: "nobody")
@@ -212,10 +212,10 @@ import Testing
         let token = try bench.token("real", status: 2, nonce: "n1", lifetime: 3_600)
         let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
         #expect(answer.decision == "allow")
-        bench.clock.pass(301)
+        bench.clock.advance(301)
         let again = try await bench.ask(.signUp, token: token, nonce: "n1")
         #expect(again == answer, "the same answer with the same expiry, which is over")
-        #expect(again.body.contains(UTCTime.text(TestClock.start + 300)))
+        #expect(again.body.contains(UTCTime.text(DecisionFixture.start + 300)))
         #expect(try await bench.service.decision(answer.id, for: bench.juice) == answer.body)
     }
 

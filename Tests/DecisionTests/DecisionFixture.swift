@@ -10,16 +10,8 @@ import Logging
 import PosternSQLite
 import RiskPolicy
 import Synchronization
+import TestSupport
 import Testing
-
-/// A clock that stands still until it is moved. Seconds since 1970.
-final class TestClock: Sendable {
-    static let start: Int64 = 1_790_000_000
-    private let time = Mutex<Int64>(start)
-
-    var now: Int64 { time.withLock { $0 } }
-    func pass(_ seconds: Int64) { time.withLock { $0 += seconds } }
-}
 
 /// A database that can be away, and counts what it is asked.
 final class SwitchedDatabase: Database {
@@ -88,7 +80,8 @@ final class DecisionFixture: Sendable {
     let folder: URL
     let database: SwitchedDatabase
     let store: Store
-    let clock = TestClock()
+    static let start: Int64 = 1_790_000_000
+    let clock = ManualClock()
     let external: SandboxIssuer
     let own: SandboxIssuer
     let log: DecisionLogBuffer
@@ -130,10 +123,10 @@ final class DecisionFixture: Sendable {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-decisions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         database = SwitchedDatabase(try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true))
-        _ = try Migrator().migrate(database, now: TestClock.start)
+        _ = try Migrator().migrate(database, now: DecisionFixture.start)
         let ring = try #require(KeyRing(random: (0..<96).map { UInt8($0) }))
         store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
-        let change = Change(actor: "uid:0", now: TestClock.start)
+        let change = Change(actor: "uid:0", now: DecisionFixture.start)
         let team = try store.teams.add(id: "juice", name: "Juice", change)
         let foreign = try store.teams.add(id: "other", name: "Other", change)
         _ = try store.apps.add(team: "juice", clientID: Self.app, group: nil, change)

@@ -94,7 +94,7 @@ import Testing
         let bench = try await DecisionFixture()
         let subs = try (0..<20).map { try bench.user("u\($0)") }
         for sub in subs { _ = try await bench.ask(.signIn, sub: sub) }
-        bench.clock.pass(90 * 86_400)
+        bench.clock.advance(90 * 86_400)
         let turns = Turns()
         let answers = try await withThrowingTaskGroup(of: [Response].self) { group in
             for sub in subs {

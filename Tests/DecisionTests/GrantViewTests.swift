@@ -9,7 +9,7 @@ import Support
 import Testing
 
 @Suite struct GrantViewTests {
-    private static let now = TestClock.start
+    private static let now = DecisionFixture.start
     private static let token = TokenFacts(issuedAt: now - 30, realUserStatus: 2, isExternal: true)
 
     private func view(_ event: PolicyEvent, token: TokenFacts? = nil) -> GrantView {
@@ -154,7 +154,7 @@ import Testing
         for event in PolicyEvent.allCases { ids.append(try await bench.ask(event, sub: sub).id) }
         ids.append(try await bench.ask(DecisionRequest(event: .upgrade, clientID: DecisionFixture.app, appAccount: "a")).id)
         ids.append(try await bench.ask(.upgrade, sub: "nobody").id)
-        bench.clock.pass(200 * 86_400)
+        bench.clock.advance(200 * 86_400)
         for event in PolicyEvent.allCases { ids.append(try await bench.ask(event, sub: sub).id) }
         try bench.storeIsAway(true)
         for event in PolicyEvent.allCases { ids.append(try await bench.ask(event, sub: sub).id) }

@@ -4,20 +4,10 @@ import Accounts
 import Decisions
 import CEL
 import RiskPolicy
+import TestSupport
 import Testing
 
-/// SplitMix64: the same numbers for the same seed, everywhere.
-struct TrafficRandom: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
+extension SeededGenerator {
     mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 }
 
@@ -29,14 +19,14 @@ struct LoggedTraffic {
     /// Seconds since 1970 of the first and the last.
     let period: (first: Int64, last: Int64)
     let count: Int
-    private var random: TrafficRandom
+    private var random: SeededGenerator
     private var number = 0
 
     init(
         _ policy: LoadedPolicy, team: Int64 = 1, client: String, period: (first: Int64, last: Int64), count: Int, seed: UInt64 = 1
     ) {
         (self.policy, self.team, self.client, self.period, self.count) = (policy, team, client, period, count)
-        random = TrafficRandom(state: seed)
+        random = SeededGenerator(seed: seed)
     }
 
     struct Row {

@@ -12,7 +12,7 @@ import Testing
         _ = try bench.store.transfers.start(team: "juice", app: DecisionFixture.app, to: "other", change)
         _ = try bench.store.transfers.finish(app: DecisionFixture.app, change)
         // Apps are read again every few seconds.
-        bench.clock.pass(AppDirectory.freshness)
+        bench.clock.advance(AppDirectory.freshness)
     }
 
     @Test func theOldTeamIsToldThatTheAccountWasTransferred() async throws {
@@ -63,7 +63,7 @@ import Testing
         let asked = try await bench.ask(.sensitiveAction, sub: sub)
         try await bench.report(asked.id, .initiated, "reauthenticate")
         try await bench.report(asked.id, .passed, "reauthenticate")
-        bench.clock.pass(3_600)
+        bench.clock.advance(3_600)
         try move(bench)
         let new = try #require(try bench.store.accounts.accounts(team: "other", user: "u1").first).sub
         let answer = try await bench.ask(.signIn, sub: new, team: bench.other)

@@ -55,7 +55,7 @@ import Testing
         let bench = try await DecisionFixture()
         let answer = try await upgrade(bench)
         try await pass(bench, answer)
-        bench.clock.pass(86_401)
+        bench.clock.advance(86_401)
         await expectConflict { _ = try await complete(bench, answer.id, "jane") }
     }
 

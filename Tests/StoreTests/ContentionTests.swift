@@ -8,6 +8,7 @@ import Foundation
 import PosternPostgres
 import PostgresHarness
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))

@@ -4,6 +4,7 @@ import Database
 import Accounts
 import Foundation
 import InternetMessage
+import TestSupport
 import Testing
 
 @Suite struct LookupTests {
@@ -31,7 +32,7 @@ import Testing
     @Test(arguments: Engine.all) func whateverIsDoneAccountsFollowTheirGrantsAndInboxes(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let (store, database) = (test.store, test.database)
-        var generator = SeededGenerator(state: 8)
+        var generator = SeededGenerator(seed: 8)
         func pick(_ count: Int) -> Int { Int.random(in: 0..<count, using: &generator) }
         func user() -> String { "u\(1 + pick(3))" }
         func inbox(_ user: String) throws -> InboxName { .address(try TestStore.inbox("\(user)-\(pick(4))@home.example")) }
@@ -196,15 +197,5 @@ import Testing
         let accounts = try database.rows("SELECT has_live_grant, target_inbox FROM accounts ORDER BY id")
         #expect(accounts.map(\.values) == [[.integer(1), .integer(1)], [.integer(0), .integer(2)]])
         #expect(try stale(database).isEmpty)
-    }
-}
-
-/// The same numbers from the same start.
-private struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        return state ^ (state >> 33)
     }
 }

@@ -4,6 +4,7 @@ import Database
 import Foundation
 import PosternPostgres
 import PostgresHarness
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
@@ -96,13 +97,13 @@ struct PostgresPipelineTests {
         let world = try Fixture()
         defer { try? world.database.close() }
         let first = try world.database.read(Self.backend)
-        try waitUntil { try world.state(first) == "idle" }
+        try wait("the backend is idle", atMost: 90) { try world.state(first) == "idle" }
         for _ in 0..<50 {
             #expect(try world.database.read(Self.backend) == first)
             #expect(try world.database.value("SELECT pg_backend_pid()", Int64.self) == first)
             #expect(try world.database.write(.relaxed, Self.backend) == first)
         }
-        try waitUntil { try world.state(first) == "idle" }
+        try wait("the backend is idle", atMost: 90) { try world.state(first) == "idle" }
     }
 
     @Test func aBodyWithoutStatementsBeginsNothing() throws {
@@ -113,7 +114,7 @@ struct PostgresPipelineTests {
         #expect(try world.database.write(.durable) { _ in 2 } == 2)
         #expect(throws: CancellationError.self) { try world.database.write(.relaxed) { _ in throw CancellationError() } }
         #expect(try world.database.read(Self.backend) == backend)
-        try waitUntil { try world.state(backend) == "idle" }
+        try wait("the backend is idle", atMost: 90) { try world.state(backend) == "idle" }
     }
 
     @Test("A first statement that fails, in preparation or in execution, spoils neither the connection nor the next transaction")

@@ -4,6 +4,7 @@ import Database
 import Foundation
 import PosternPostgres
 import PostgresHarness
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
@@ -41,12 +42,14 @@ struct PostgresTests {
 
         try primary.psql("SELECT pg_switch_wal()")
         let written = try primary.psql("SELECT pg_current_wal_lsn()").trimmingCharacters(in: .whitespacesAndNewlines)
-        try waitUntil { try standby.psql("SELECT pg_last_wal_replay_lsn() >= '\(written)'::pg_lsn").hasPrefix("t") }
+        try wait("the standby has what was written", atMost: 90) {
+            try standby.psql("SELECT pg_last_wal_replay_lsn() >= '\(written)'::pg_lsn").hasPrefix("t")
+        }
         primary.stop(immediately: true)
         #expect(throws: TemporaryStoreError.self) { try Self.count(database) }
         #expect(!lock.isHeld)
         try standby.psql("SELECT pg_promote()")
-        try waitUntil { (try? Self.count(database)) == 1 }
+        try wait("the database answers", atMost: 90) { (try? Self.count(database)) == 1 }
         try Self.add(2, database)
         #expect(try Self.count(database) == 2)
         #expect(try database.lock("events")?.isHeld == true)
@@ -102,7 +105,7 @@ struct PostgresTests {
                 AND ((CAST(classid AS BIGINT) << 32) | CAST(objid AS BIGINT)) = hashtextextended(current_schema() || ' postern events', 0)
                 """)
         }
-        try waitUntil { !lock.isHeld }
+        try wait("the lock is lost", atMost: 90) { !lock.isHeld }
         #expect(try test.database.lock("events")?.isHeld == true)
     }
 
@@ -150,17 +153,5 @@ struct PostgresTests {
             let error = #expect(throws: PermanentStoreError.self) { try PostgresDatabase(url: url) }
             #expect(error?.code == .refused)
         }
-    }
-}
-
-/// Waits for a condition, for as long as the slowest machine may need.
-func waitUntil(_ condition: () throws -> Bool, sourceLocation: SourceLocation = #_sourceLocation) throws {
-    let end = Date(timeIntervalSinceNow: 90)
-    while try !condition() {
-        guard Date() < end else {
-            Issue.record("it did not come about", sourceLocation: sourceLocation)
-            return
-        }
-        usleep(20_000)
     }
 }

@@ -5,6 +5,7 @@ import Accounts
 import Events
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct SideBySideTests {

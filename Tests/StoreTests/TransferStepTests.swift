@@ -4,6 +4,7 @@ import Database
 import Accounts
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct TransferStepTests {

@@ -387,7 +387,7 @@ let package = Package(
             name: "PortalTests",
             dependencies: [
                 "Accounts", "Database", "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PostfixHarness",
-                "RelayCore", "SMTP", "SignIn",
+                "RelayCore", "SMTP", "SignIn", "TestSupport",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -433,7 +433,7 @@ let package = Package(
             dependencies: [
                 "Accounts", "DNSClient", "DNSTesting", "Database", "Events", "InternetMessage", "JSON", "MailAuth",
                 "MilterTesting", "Monitoring", "PosternConfiguration", "PosternSQLite", "PostfixHarness", "PostgresHarness",
-                "RelayHarness", "SignIn", "postern",
+                "RelayHarness", "SignIn", "TestSupport", "postern",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

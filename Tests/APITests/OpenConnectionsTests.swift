@@ -3,6 +3,7 @@
 import NIOCore
 import PostfixHarness
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HTTP

@@ -11,16 +11,8 @@ import MailAuth
 import NIOPosix
 import PosternSQLite
 import Synchronization
+import TestSupport
 import Testing
-
-/// A clock that moves when it is told to.
-final class ManualClock: Sendable {
-    private let time: Mutex<Int64>
-    init(_ start: Int64 = 1_790_000_000) { time = Mutex(start) }
-    /// Seconds since 1970.
-    var now: Int64 { time.withLock { $0 } }
-    func advance(_ seconds: Int64) { time.withLock { $0 += seconds } }
-}
 
 /// A DNS whose answers a test may change, and that counts what it is asked.
 final class ChangingResolver: DNSResolver {

@@ -5,6 +5,7 @@ import Events
 import Foundation
 import PostfixHarness
 import PostgresHarness
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
@@ -33,7 +34,7 @@ struct HostsTests {
             let before = receiver.requests.count
             receiver.rule { _, _ in .hang }
             try hosts.toggleAll(rounds: 6, from: 1)
-            try wait("requests are under way") { receiver.requests.count > before }
+            try wait("requests are under way", atMost: standardTimeout) { receiver.requests.count > before }
             leader.signal(SIGSTOP)
             let hung = receiver.requests.count - before
             receiver.rule { _, _ in .status(200) }
@@ -74,11 +75,13 @@ struct HostsTests {
                 try ManagedProcess.run(hosts.program, arguments + ["--config", hosts.data]).output
             }
             _ = try hosts.serve("mx1")
-            try wait("the first says how it is") { (try? said(["status"]))?.contains("mx1.relay.example") == true }
+            try wait("the first says how it is", atMost: standardTimeout) {
+                (try? said(["status"]))?.contains("mx1.relay.example") == true
+            }
             #expect(try !said(["status"]).contains("clocks differ"))
             _ = try hosts.serve("mx2", environment: hosts.clock(ahead: 20))
             _ = try hosts.serve("mx3", environment: hosts.clock(ahead: -30))
-            try wait("they are named") {
+            try wait("they are named", atMost: standardTimeout) {
                 let status = (try? said(["status"])) ?? ""
                 return status.contains("mx2.relay.example is 20.") && status.contains("mx3.relay.example is 30.")
             }
@@ -88,14 +91,6 @@ struct HostsTests {
             #expect(!status.contains("has not reported"), "\(status)")
             let doctor = try said(["doctor"])
             #expect(doctor.contains("mx2.relay.example is 20.") && doctor.contains("mx3.relay.example is 30."), "\(doctor)")
-        }
-    }
-
-    private func wait(_ what: String, _ condition: () -> Bool) throws {
-        let end = Date(timeIntervalSinceNow: standardTimeout)
-        while !condition() {
-            guard Date() < end else { throw HarnessError("\(what): it did not come about") }
-            usleep(20_000)
         }
     }
 }

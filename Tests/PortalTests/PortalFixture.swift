@@ -14,6 +14,7 @@ import PostfixHarness
 import RelayCore
 import SMTP
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HTTP
@@ -42,7 +43,7 @@ final class PortalFixture: Sendable {
     let sink: SMTPSink
     let queue = MailQueue()
     let pool = BlockingPool(threads: 2)
-    let log = LogLines()
+    let log = LogRecorder()
     /// Apart from the rig, so that routes that know the time do not keep the rig, its files and its threads alive.
     private let time = Time()
     private let made: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
@@ -154,34 +155,6 @@ final class PortalFixture: Sendable {
         String(
             try #require(try mail(inbox).firstMatch(of: /https?:\/\/[a-z.:0-9]+(\/me\/(?:sign-in|confirm|delete)\/[a-z2-7]{32})/))
                 .output.1)
-    }
-}
-
-/// Keeps every line that is logged.
-final class LogLines: Sendable {
-    private let stored = Mutex<[String]>([])
-    var all: [String] { stored.withLock { $0 } }
-
-    var logger: Logger {
-        var logger = Logger(label: "test") { _ in Handler(lines: self) }
-        logger.logLevel = .trace
-        return logger
-    }
-
-    private struct Handler: LogHandler {
-        let lines: LogLines
-        var metadata: Logger.Metadata = [:]
-        var logLevel: Logger.Level = .trace
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            let fields = metadata.merging(event.metadata ?? [:]) { $1 }.map { " \($0.key)=\($0.value)" }
-            lines.stored.withLock { $0.append("\(event.message)" + fields.joined()) }
-        }
     }
 }
 

@@ -12,6 +12,7 @@ import JSON
 import Logging
 import PosternSQLite
 import Synchronization
+import TestSupport
 import Testing
 
 /// What a request was answered.
@@ -35,36 +36,6 @@ extension JSONValue {
     subscript(_ name: String) -> JSONValue { if case .object(let members) = self { members[name] ?? .null } else { .null } }
     /// The items of an array; empty for anything else.
     var items: [JSONValue] { array ?? [] }
-}
-
-/// Keeps every line that is logged.
-final class LogRecorder: Sendable {
-    private let stored = Mutex<[String]>([])
-    var lines: [String] { stored.withLock { $0 } }
-
-    var logger: Logger {
-        var logger = Logger(label: "test") { _ in Handler(recorder: self) }
-        logger.logLevel = .trace
-        return logger
-    }
-
-    private struct Handler: LogHandler {
-        let recorder: LogRecorder
-        var metadata: Logger.Metadata = [:]
-        var logLevel: Logger.Level = .trace
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            let fields = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map {
-                " \($0.key)=\($0.value)"
-            }
-            recorder.stored.withLock { $0.append("\(event.level) \(event.message)" + fields.joined()) }
-        }
-    }
 }
 
 /// The time of a rig: seconds since 1970, and those of a clock that only goes forward.

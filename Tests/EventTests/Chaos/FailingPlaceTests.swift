@@ -7,6 +7,7 @@ import InternetMessage
 import PosternConfiguration
 import PostfixHarness
 import PostgresHarness
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
@@ -41,17 +42,11 @@ struct FailingPlaceTests {
         await hosts.stop()
     }
 
-    private func wait(_ what: String, _ condition: () throws -> Bool) throws {
-        let end = Date(timeIntervalSinceNow: 2 * standardTimeout)
-        while try !condition() {
-            guard Date() < end else { throw HarnessError("\(what): it did not come about") }
-            usleep(20_000)
-        }
-    }
-
     private func flow(_ changes: Changes, _ mail: ChaosMail) throws {
         let (changed, taken) = (changes.count, mail.taken)
-        try wait("changes and mail flow") { changes.count >= changed + 20 && mail.taken >= taken + 20 }
+        try wait("changes and mail flow", atMost: 2 * standardTimeout) {
+            changes.count >= changed + 20 && mail.taken >= taken + 20
+        }
     }
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
@@ -65,10 +60,10 @@ struct FailingPlaceTests {
         try await underLoad(hosts, count: 2) { serving, changes, mail in
             try flow(changes, mail)
             primary.stop(immediately: true)
-            try wait("they notice") { changes.failures > 0 && mail.answers("45") > 0 }
+            try wait("they notice", atMost: 2 * standardTimeout) { changes.failures > 0 && mail.answers("45") > 0 }
             try serving.wait(until: 503)
             let (changed, taken, deferred) = (changes.count, mail.taken, mail.answers("45"))
-            try wait("more mail is put off") { mail.answers("45") >= deferred + 10 }
+            try wait("more mail is put off", atMost: 2 * standardTimeout) { mail.answers("45") >= deferred + 10 }
             // The one that answers takes no writes; nothing is said to be done.
             #expect(changes.count == changed && mail.taken == taken)
             try standby.psql("SELECT pg_promote()")
@@ -104,7 +99,7 @@ struct FailingPlaceTests {
                 _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
             }
             // What fits into the pages that there are is still taken.
-            try wait("the disk is full") { changes.failures > 3 }
+            try wait("the disk is full", atMost: 2 * standardTimeout) { changes.failures > 3 }
             #expect(serving.sockets.indices.allSatisfy { serving.process($0).isRunning })
             try FileManager.default.removeItem(atPath: filler)
             try flow(changes, mail)

@@ -5,6 +5,7 @@ import Accounts
 import Foundation
 import PostfixHarness
 import PostgresHarness
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
@@ -19,14 +20,6 @@ struct HostTroubleTests {
         await hosts.stop()
     }
 
-    private func wait(_ what: String, _ condition: () throws -> Bool) throws {
-        let end = Date(timeIntervalSinceNow: 2 * standardTimeout)
-        while try !condition() {
-            guard Date() < end else { throw HarnessError("\(what): it did not come about") }
-            usleep(20_000)
-        }
-    }
-
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
     func aDailyLimitIsOneForTwoHostsThatTakeMailAtOnce() async throws {
         try await with(EventHosts(PostgresServer.shared, users: 1)) { hosts in
@@ -35,7 +28,7 @@ struct HostTroubleTests {
             let mail = try ChaosMail(hosts, serving, limit: ChaosMail.low)
             let (begun, load) = (Date(), Load())
             for _ in 0..<8 { load.begin { round in mail.send(round) } }
-            let result = Result { try wait("two users reach their limits") { mail.full >= 2 } }
+            let result = Result { try wait("two users reach their limits", atMost: 2 * standardTimeout) { mail.full >= 2 } }
             load.end()
             try result.get()
             #expect(mail.taken >= 4 * ChaosMail.low, "a limit was reached early")
@@ -47,7 +40,7 @@ struct HostTroubleTests {
     @Test(.timeLimit(.minutes(20))) func aKilledHostWhoseClockWasAheadHoldsUpNoRotation() async throws {
         try await with(EventHosts(nil, users: 1)) { hosts in
             let host = try hosts.serve("mx1", environment: hosts.clock(ahead: 3600))
-            try wait("it says how it is") { try !hosts.store.serviceStatus.all().isEmpty }
+            try wait("it says how it is", atMost: 2 * standardTimeout) { try !hosts.store.serviceStatus.all().isEmpty }
             host.signal(SIGKILL)
             _ = try host.waitForExit()
             let rotated = try hosts.run(["key-file", "rotate", "--wait", "30"])
@@ -60,7 +53,7 @@ struct HostTroubleTests {
     func aRotationWaitsForAHostWhoseClockIsBehind() async throws {
         try await with(EventHosts(PostgresServer.shared, users: 1)) { hosts in
             let host = try hosts.serve("mx1", environment: hosts.clock(ahead: -600))
-            try wait("it says how it is") { try !hosts.store.serviceStatus.all().isEmpty }
+            try wait("it says how it is", atMost: 2 * standardTimeout) { try !hosts.store.serviceStatus.all().isEmpty }
             host.signal(SIGSTOP)
             let rotated = try hosts.run(["key-file", "rotate", "--wait", "1"])
             host.signal(SIGCONT)
@@ -83,7 +76,7 @@ struct HostTroubleTests {
                 let requests = hosts.receiver.requests.count
                 try hosts.toggleAll(rounds: 1, from: rounds)
                 rounds += 1
-                try wait("a delivery fails") { hosts.receiver.requests.count > requests }
+                try wait("a delivery fails", atMost: 2 * standardTimeout) { hosts.receiver.requests.count > requests }
                 for back in [false, true] {
                     if back { try serving.setClock(0, ahead: 0) }
                     let taken = mail.taken

@@ -4,6 +4,7 @@ import Foundation
 import PostfixHarness
 import PostgresHarness
 import RelayHarness
+import TestSupport
 import Testing
 
 /// Two hosts of one installation, with team juice and user anna.
@@ -34,7 +35,7 @@ private struct Hosts {
             let output = Result { try first.run(["key-file", "rotate", "--wait", "100"]) }
             rotated.with { $0 = (try? output.get()) ?? "\(output)" }
         }
-        try wait("the rotation ends") {
+        try wait("the rotation ends", atMost: 2 * standardTimeout) {
             try second.copyKeys(from: first)
             return rotated.with { $0 != nil }
         }
@@ -44,15 +45,6 @@ private struct Hosts {
 
     /// What arrived anywhere.
     var arrived: [SinkMessage] { all.flatMap(\.sink.messages) }
-}
-
-/// Waits for a condition; the bound is for one that never comes about.
-private func wait(_ what: String, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () throws -> Bool) throws {
-    let end = Date(timeIntervalSinceNow: 2 * standardTimeout)
-    while try !condition() {
-        guard Date() < end else { throw HarnessError("\(what): it did not come about") }
-        usleep(50_000)
-    }
 }
 
 @Suite(needsPostfix, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
@@ -129,7 +121,7 @@ struct RelayHostsTests {
         }
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
-        try wait("both decide by it") {
+        try wait("both decide by it", atMost: 2 * standardTimeout) {
             let overview = try decoder.decode(Overview.self, from: Data(second.run(["policy", "list", "--json"]).utf8))
             let active = try #require(overview.policies.first { $0.isDefault }).hash
             return overview.hosts.count == 2 && overview.hosts.allSatisfy { $0.serving == active }
@@ -140,15 +132,15 @@ struct RelayHostsTests {
             try server.psql("SELECT \(column) FROM \(schema).leases WHERE name = 'events'").trimmingCharacters(
                 in: .whitespacesAndNewlines)
         }
-        try wait("somebody delivers") { try !lease("holder").isEmpty }
+        try wait("somebody delivers", atMost: 2 * standardTimeout) { try !lease("holder").isEmpty }
         try first.end(SIGKILL)
         // Anyone who is gone renews nothing.
         let beat = try lease("beat")
-        try wait("the other one delivers") { try lease("beat") != beat }
+        try wait("the other one delivers", atMost: 2 * standardTimeout) { try lease("beat") != beat }
         try first.serve()
         let after = try lease("holder")
         #expect(try second.end() == 0)
-        try wait("the first one delivers again") { try !["", after].contains(lease("holder")) }
+        try wait("the first one delivers again", atMost: 2 * standardTimeout) { try !["", after].contains(lease("holder")) }
     }
 
     @Test(
@@ -195,7 +187,7 @@ struct RelayHostsTests {
             let before = traffic.deferred.with { $0 }
             try trouble()
             // Until senders have met with it, or have no mail left.
-            try wait("senders notice") {
+            try wait("senders notice", atMost: 2 * standardTimeout) {
                 traffic.deferred.with { $0 } >= before + max(1, lanes / 2) || traffic.taken.with { $0 } >= all
             }
             try end()
@@ -257,7 +249,7 @@ struct RelayHostsTests {
         }
         func flow() throws {
             let before = traffic.taken.with { $0 }
-            try wait("mail flows") { traffic.taken.with { $0 } >= before + 2 * lanes }
+            try wait("mail flows", atMost: 2 * standardTimeout) { traffic.taken.with { $0 } >= before + 2 * lanes }
         }
         let result = Result {
             for _ in 0..<max(1, rotations) {

@@ -216,6 +216,8 @@ struct ContentionTests {
         let before = database.repetitions
         let isOver = Mutex(false)
         let delivered = Mutex(0)
+        // One round of delivery a change at most, however slow the machine: rounds without end would count as many more losses.
+        let changed = DispatchSemaphore(value: 0)
         let group = DispatchGroup()
         group.enter()
         Thread.detachNewThread {
@@ -226,6 +228,7 @@ struct ContentionTests {
                         OutboxRepository.lease, seen: store.leases.state(OutboxRepository.lease), holder: "test"))
                 var now = TestStore.now
                 while true {
+                    changed.wait()
                     let isLast = isOver.withLock { $0 }
                     let due = try #require(
                         try store.outbox.due(endpoint: endpoint.number, now: now, isProbe: false, limit: 256, under: lease))
@@ -234,6 +237,7 @@ struct ContentionTests {
                     delivered.withLock { $0 += due.count }
                     now += 1
                     if isLast, due.isEmpty { return }
+                    if isLast { changed.signal() }
                 }
             } catch { Issue.record("\(error)") }
         }
@@ -246,6 +250,7 @@ struct ContentionTests {
                     for round in 0..<rounds {
                         for user in stride(from: lane, to: users, by: lanes) {
                             try store.addresses.setForwarding(addresses[user], on: round % 2 == 1, change)
+                            changed.signal()
                         }
                     }
                 } catch { Issue.record("\(error)") }
@@ -253,6 +258,7 @@ struct ContentionTests {
         }
         changes.wait()
         isOver.withLock { $0 = true }
+        changed.signal()
         group.wait()
         let count = users * rounds
         #expect(delivered.withLock { $0 } == count)

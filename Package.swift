@@ -254,7 +254,7 @@ let package = Package(
         .target(
             name: "EventCommands",
             dependencies: [
-                "CommandSupport", "Events", "HTTP", "JSON", "PosternConfiguration", "Relay", "SignIn",
+                "CommandSupport", "Events", "JSON", "PosternConfiguration", "Relay", "SignIn", "Support",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], path: "Sources/Commands/Event", swiftSettings: strict),

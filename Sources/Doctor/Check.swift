@@ -1,9 +1,9 @@
 // One thing that was looked at: how it is, in a sentence, and how to fix it.
 
 /// The outcome of one check.
-package struct Check: Sendable, Hashable {
+package struct Check: Encodable, Sendable, Hashable {
     /// Worst last.
-    package enum Verdict: String, Sendable, Hashable, CaseIterable, Comparable {
+    package enum Verdict: String, Encodable, Sendable, Hashable, CaseIterable, Comparable {
         case ok, warning, broken
 
         package static func < (left: Verdict, right: Verdict) -> Bool {

@@ -7,6 +7,7 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import JSON
+import Support
 
 extension PortalPage {
     func download(_ request: PortalRequest, _ session: PageSession) async throws -> Response {

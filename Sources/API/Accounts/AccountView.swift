@@ -1,7 +1,7 @@
 // An account as HTTP and commands show it.
 
 import Accounts
-import HTTP
+import Support
 
 /// An account. A team does not see `team` and `user`: it knows its users by `sub`. A list leaves out what only one account shows.
 package struct AccountView: Encodable, Sendable {

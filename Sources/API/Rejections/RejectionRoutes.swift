@@ -3,6 +3,7 @@
 import Accounts
 import HTTP
 import Hummingbird
+import Support
 
 /// Refusals of a source that have one reason.
 package struct RejectionView: Encodable, Sendable {

@@ -3,6 +3,7 @@
 import Accounts
 import HTTP
 import Hummingbird
+import Support
 
 /// One thing about a domain that was looked at.
 package struct SourceFinding: Encodable, Sendable, Hashable {

@@ -1,7 +1,7 @@
 // A user and an inbox as HTTP and commands show them.
 
 import Accounts
-import HTTP
+import Support
 
 /// A user; one by one, with inboxes and addresses.
 package struct UserView: Encodable, Sendable {
@@ -20,7 +20,7 @@ package struct UserView: Encodable, Sendable {
     package init(id: String, _ store: Store) throws {
         self.init(try store.users.user(id))
         inboxes = try store.inboxes.inboxes(user: id).map(InboxView.init)
-        addresses = try store.addresses.addresses(user: id).map(AddressView.init)
+        addresses = try store.addresses.addresses(user: id).map { AddressView($0) }
     }
 }
 

@@ -1,7 +1,6 @@
 // A relay address as HTTP and commands show it.
 
-import Accounts
-import HTTP
+import Support
 
 /// A relay address with the account that it belongs to.
 package struct AddressView: Encodable, Sendable {
@@ -12,7 +11,13 @@ package struct AddressView: Encodable, Sendable {
     let isForwardingOn: Bool
     let createdAt: Timestamp
     let retiredAt: Timestamp?
+    // What commands show beside it.
+    var user: String?
+    var account: Int64?
+    var state: String?
+    var isAuthorized: Bool?
 
+    /// As HTTP shows it.
     package init(_ address: RelayAddress) {
         self.address = address.address.wireForm
         team = address.account.teamID
@@ -21,5 +26,23 @@ package struct AddressView: Encodable, Sendable {
         isForwardingOn = address.isForwardingOn
         createdAt = Timestamp(address.createdAt)
         retiredAt = Timestamp(address.retiredAt)
+    }
+
+    /// As commands show it.
+    package static func whole(_ address: RelayAddress) -> AddressView {
+        var view = AddressView(address)
+        view.user = address.account.userID
+        view.account = address.account.number
+        view.state = address.state
+        view.isAuthorized = address.hasLiveGrant
+        return view
+    }
+}
+
+extension RelayAddress {
+    /// `on`, `off`, `revoked` or `retired`: what mail to it meets first.
+    package var state: String {
+        if retiredAt != nil { return "retired" }
+        return !hasLiveGrant ? "revoked" : isForwardingOn ? "on" : "off"
     }
 }

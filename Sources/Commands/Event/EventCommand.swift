@@ -1,24 +1,14 @@
 // postern event: what waits for endpoints, and what does not any more.
 
 import Events
-import HTTP
 import ArgumentParser
 import CommandSupport
+import Support
 
 struct EventCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "event", abstract: "List, retry, park and try the events that go to endpoints.",
         subcommands: [List.self, Retry.self, Park.self, Test.self])
-
-    private static func members(_ event: OutboxEvent) -> Members {
-        [
-            "jti": event.jti, "type": event.type.rawValue, "audience": event.audience, "sub": event.sub,
-            "state": event.state.rawValue, "attempts": event.attempts,
-            "event_time": Timestamp(milliseconds: event.eventTime).text,
-            "next_attempt_at": event.state == .pending ? timestamp(event.nextAttemptAt) : nil,
-            "ended_at": event.endedAt.map(timestamp), "last_error": event.lastError,
-        ]
-    }
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -26,7 +16,7 @@ struct EventCommand: ParsableCommand {
             discussion: "Delivered ones are listed for seven days, parked ones for thirty.")
 
         @Argument(help: "The team's identifier; all teams without it.") var team: String?
-        @Option(help: "Only pending, delivered or parked ones.") var state: EventState?
+        @Option(help: "Only pending, delivered or parked ones.") var state: OutboxEvent.State?
         @Option(help: "The maximum number of rows.") var limit = 100
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -37,9 +27,11 @@ struct EventCommand: ParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore {
-                try $0.outbox.events(team: team, state: state?.value, limit: limit)
+                try $0.outbox.events(team: team, state: state, limit: limit)
             }
-            try output.print(rows, ["JTI", "TYPE", "FOR", "SUB", "STATE", "ATTEMPTS", "TIME", "LAST ERROR"], json: members) {
+            try output.print(
+                rows, ["JTI", "TYPE", "FOR", "SUB", "STATE", "ATTEMPTS", "TIME", "LAST ERROR"], view: EventView.init
+            ) {
                 [
                     $0.jti, $0.type.rawValue, $0.audience, $0.sub, $0.state.rawValue, "\($0.attempts)",
                     Timestamp(milliseconds: $0.eventTime).text, $0.lastError ?? "-",
@@ -111,14 +103,4 @@ struct EventSelection: ParsableArguments {
     }
 }
 
-enum EventState: String, ExpressibleByArgument, CaseIterable {
-    case pending, delivered, parked
-
-    var value: OutboxEvent.State {
-        switch self {
-        case .pending: .pending
-        case .delivered: .delivered
-        case .parked: .parked
-        }
-    }
-}
+extension OutboxEvent.State: ExpressibleByArgument {}

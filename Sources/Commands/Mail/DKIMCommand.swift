@@ -120,7 +120,7 @@ struct DKIMCommand: ParsableCommand {
                 let key = try keys.key(selector: selector, domain: domain)
                 if !force, key.state == .pending || key.state == .retiring {
                     let publication = try DKIMKeyMaker.publication(key, in: installation.store)
-                    let answer = try dns.named(installation).query(publication.name, .txt)
+                    let answer = try dns.named(installation.configuration, installation.resolved).query(publication.name, .txt)
                     if let objection = publication.objection(to: answer) {
                         throw CommandError(
                             status: EX_TEMPFAIL,

@@ -133,12 +133,7 @@ struct DoctorCommand: ParsableCommand {
         relayhost: String?,
         now: Int64
     ) throws -> [Check] {
-        let resolver: NamedResolver =
-            if let path = dns.dns, let zone = try dns.zone() {
-                NamedResolver(zone.resolver, servers: path)
-            } else if dns.dnsServer.isEmpty {
-                NamedResolver(try Resolvers.client(configuration, path: resolved.path), servers: Resolvers.names(configuration))
-            } else { NamedResolver(try dns.client(), servers: dns.dnsServer.joined(separator: ", ")) }
+        let resolver = try dns.named(configuration, resolved)
         // One cause, one line.
         if let silence = resolver.silence([heloName] + configuration.relayDomains) { return [silence] }
         let host: RelayHost

@@ -8,10 +8,7 @@ package enum CheckOutput {
     /// Prints the checks, what to do under each that is not well.
     package static func print(_ checks: [Check], json: Bool) throws {
         if json {
-            return try printJSON(
-                checks.map {
-                    ["name": $0.name, "verdict": $0.verdict.rawValue, "sentence": $0.sentence, "remedy": $0.remedy] as Members
-                })
+            return try printJSON(checks)
         }
         for check in checks {
             let word = check.verdict.rawValue.padding(toLength: 8, withPad: " ", startingAt: 0)

@@ -3,7 +3,6 @@
 import ArgumentParser
 import DNSClient
 import Doctor
-import Foundation
 import MailAuth
 import PosternConfiguration
 import Relay
@@ -24,17 +23,13 @@ package struct DNSOptions: ParsableArguments {
     /// Answers of the file alone; nil where none was named.
     package func zone() throws -> ZoneFile? { try dns.map(ZoneFile.read) }
 
-    /// One resolver for a few questions, with the servers and timeouts of an installation where there is one.
-    package func resolver(_ installation: Installation? = nil) throws -> any DNSResolver {
-        if let zone = try zone() { return zone.resolver }
-        return try client(installation)
-    }
-
-    /// The same, and failures name the servers that were asked.
-    package func named(_ installation: Installation) throws -> NamedResolver {
-        NamedResolver(
-            try resolver(installation),
-            servers: dns ?? (dnsServer.isEmpty ? Resolvers.names(installation.configuration) : dnsServer.joined(separator: ", ")))
+    /// One resolver for a few questions, with the servers and timeouts of an installation; failures name the servers that were
+    /// asked.
+    package func named(_ configuration: Configuration, _ resolved: ResolvedConfiguration) throws -> NamedResolver {
+        if let dns, let zone = try zone() { return NamedResolver(zone.resolver, servers: dns) }
+        guard dnsServer.isEmpty else { return NamedResolver(try client(), servers: dnsServer.joined(separator: ", ")) }
+        return NamedResolver(
+            try Resolvers.client(configuration, path: resolved.path), servers: Resolvers.names(configuration))
     }
 
     /// The network alone.

@@ -78,6 +78,14 @@ extension OutputOptions {
         Table(header: header, rows: values.map(columns)).print()
     }
 
+    /// The same for values that have a view.
+    package func print<Value, View: Encodable>(
+        _ values: [Value], _ header: [String], view: (Value) -> View, columns: (Value) -> [String]
+    ) throws {
+        if json { return try printJSON(values.map(view)) }
+        Table(header: header, rows: values.map(columns)).print()
+    }
+
     /// Prints one thing with its properties, or as JSON.
     package func print(_ value: some Encodable, properties: () -> [(String, String)]) throws {
         if json { return try printJSON(value) }

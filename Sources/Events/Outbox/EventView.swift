@@ -1,7 +1,6 @@
 // An event of the outbox as HTTP and commands show it.
 
-import Events
-import HTTP
+import Support
 
 /// An event that a team was sent, or will be.
 package struct EventView: Encodable, Sendable {
@@ -17,6 +16,7 @@ package struct EventView: Encodable, Sendable {
     /// In words of ours: nothing that the endpoint wrote.
     let lastError: String?
 
+    /// As the outbox has it.
     package init(_ event: OutboxEvent) {
         jti = event.jti
         type = event.type.rawValue

@@ -1,10 +1,9 @@
-// JSON as the API writes it: members in snake_case, in a fixed order, times in ISO 8601.
+// JSON as the API writes it: members in snake_case, in a fixed order.
 
 import Foundation
 import HTTPTypes
 import Hummingbird
 import JSON
-import Support
 
 package enum JSONBody {
     /// The value of a body. Throws `Problem` (400) for what is not JSON.
@@ -23,37 +22,6 @@ package enum JSONBody {
         encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return ByteBuffer(bytes: try encoder.encode(value))
-    }
-}
-
-/// A time in a response: `2026-11-21T07:02:28Z`.
-package struct Timestamp: Encodable, Sendable, Hashable {
-    /// Since 1970.
-    package let seconds: Int64
-    /// Nil where whole seconds are all that is known.
-    private var milliseconds: Int64?
-
-    package init(_ seconds: Int64) { self.seconds = seconds }
-
-    package init(milliseconds: Int64) {
-        seconds = milliseconds / 1000
-        self.milliseconds = milliseconds % 1000
-    }
-
-    package init?(_ seconds: Int64?) {
-        guard let seconds else { return nil }
-        self.seconds = seconds
-    }
-
-    package var text: String {
-        let text = UTCTime.text(seconds)
-        guard let milliseconds else { return text }
-        return text.dropLast() + ".\(String(milliseconds + 1000).dropFirst())Z"
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(text)
     }
 }
 

@@ -11,21 +11,6 @@ struct AddressCommand: ParsableCommand {
         commandName: "address", abstract: "Issue, list, show, switch and retire relay addresses.",
         subcommands: [Issue.self, List.self, Show.self, On.self, Off.self, Retire.self])
 
-    /// `on`, `off`, `revoked` or `retired`: what mail to it meets first.
-    static func state(_ address: RelayAddress) -> String {
-        if address.retiredAt != nil { return "retired" }
-        return !address.hasLiveGrant ? "revoked" : address.isForwardingOn ? "on" : "off"
-    }
-
-    static func members(_ address: RelayAddress) -> Members {
-        [
-            "address": address.address.wireForm, "team": address.account.teamID, "user": address.account.userID,
-            "account": address.account.number, "sub": address.account.sub, "state": state(address),
-            "is_forwarding_on": address.isForwardingOn, "is_current": address.isCurrent, "is_authorized": address.hasLiveGrant,
-            "created_at": timestamp(address.createdAt), "retired_at": address.retiredAt.map(timestamp),
-        ]
-    }
-
     struct Issue: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Print a user's relay address for a team, and issue one if there is none.",
@@ -57,7 +42,7 @@ struct AddressCommand: ParsableCommand {
                         "user \(user) has no verified inbox: nothing is forwarded until one is confirmed; see postern inbox list \(user)"
                     )
                 }
-                if output.json { return try printJSON(members(issued.address)) }
+                if output.json { return try printJSON(AddressView.whole(issued.address)) }
                 print(issued.address.address.wireForm)
             }
         }
@@ -75,9 +60,9 @@ struct AddressCommand: ParsableCommand {
 
         func run() throws {
             let found = try installation.withStore { try $0.addresses.addresses(team: team, user: user) }
-            try output.print(found, ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"], json: members) {
+            try output.print(found, ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"], view: AddressView.whole) {
                 [
-                    $0.address.wireForm, $0.account.teamID, $0.account.userID ?? "-", state($0), timestamp($0.createdAt),
+                    $0.address.wireForm, $0.account.teamID, $0.account.userID ?? "-", $0.state, timestamp($0.createdAt),
                 ]
             }
         }
@@ -109,13 +94,14 @@ struct AddressCommand: ParsableCommand {
                     }
                     return try printJSON(
                         [
-                            "address": members(found), "grants": consents, "forwarded_today": forwarded, "replied_today": replied,
+                            "address": AddressView.whole(found), "grants": consents, "forwarded_today": forwarded,
+                            "replied_today": replied,
                             "shares_name": account.sharesName,
                         ] as Members)
                 }
                 var lines = [
                     ("address", found.address.wireForm), ("team", account.teamID), ("user", account.userID ?? "-"),
-                    ("state", state(found)), ("since", timestamp(found.createdAt)), ("account", "\(account.number)"),
+                    ("state", found.state), ("since", timestamp(found.createdAt)), ("account", "\(account.number)"),
                     ("sub", account.sub), ("name", account.sharesName ? "shared" : "not shared"),
                     ("today", "\(forwarded) forwarded, \(replied) replied"),
                 ]

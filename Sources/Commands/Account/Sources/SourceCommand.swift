@@ -122,7 +122,7 @@ struct SourceCommand: ParsableCommand {
                 SourceChecks(
                     domain: name.text, sources: try installation.store.sources.sources(team: team),
                     selectors: selector.map { $0.lowercased() },
-                    address: ip, resolver: try dns.named(installation)
+                    address: ip, resolver: try dns.named(installation.configuration, installation.resolved)
                 ).all()
             }
             try CheckOutput.print(checks, json: output.json)

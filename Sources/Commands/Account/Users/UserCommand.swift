@@ -78,7 +78,7 @@ struct UserCommand: ParsableCommand {
                     return try printJSON(
                         members(found, reveal).merging([
                             "inboxes": inboxes.map { InboxCommand.members($0, reveal) },
-                            "addresses": addresses.map(AddressCommand.members),
+                            "addresses": addresses.map(AddressView.whole),
                         ]))
                 }
                 var lines = [
@@ -88,7 +88,7 @@ struct UserCommand: ParsableCommand {
                     ("inbox", "\($0.number) \(reveal.shown($0.address)) \(InboxCommand.summary($0))")
                 }
                 lines += addresses.map {
-                    ("address", "\($0.address.wireForm) team \($0.account.teamID) \(AddressCommand.state($0))")
+                    ("address", "\($0.address.wireForm) team \($0.account.teamID) \($0.state)")
                 }
                 Properties(lines: lines).print()
             }

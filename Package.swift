@@ -20,6 +20,25 @@ let standalone: [LinkerSetting] = [
         .when(platforms: [.linux], configuration: .release))
 ]
 
+// Products of others.
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let asyncHTTPClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
+let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
+let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
+
 let package = Package(
     name: "postern",
     products: [
@@ -58,7 +77,7 @@ let package = Package(
         .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto", "Support"], swiftSettings: pure),
         .target(name: "CEL", dependencies: ["Support"], path: "policy/CEL", swiftSettings: pure),
         .target(
-            name: "RiskPolicy", dependencies: ["CEL", "Support", .product(name: "Yams", package: "Yams")],
+            name: "RiskPolicy", dependencies: ["CEL", "Support", yams],
             path: "policy/RiskPolicy", swiftSettings: pure),
         .target(
             name: "PolicyRules", path: "policy/rules",
@@ -66,18 +85,16 @@ let package = Package(
 
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
-        .target(name: "PosternTLS", dependencies: [.product(name: "NIOSSL", package: "swift-nio-ssl")], swiftSettings: strict),
+        .target(name: "PosternTLS", dependencies: [nioSSL], swiftSettings: strict),
         .target(
             name: "DNSClient",
-            dependencies: [
-                "CAres", "Concurrency", "InternetMessage", "MailAuth", "Support",
-            ], swiftSettings: strict),
+            dependencies: ["CAres", "Concurrency", "InternetMessage", "MailAuth", "Support"], swiftSettings: strict),
         .target(name: "Milter", dependencies: ["CMilter", "Concurrency"], path: "milter/Milter", swiftSettings: strict),
         .target(
             name: "RelayMilter",
             dependencies: [
                 "Concurrency", "Milter", "RelayCore", "MailAuth", "MailCrypto", "InternetMessage", "PosternMetrics", "Support",
-                .product(name: "Logging", package: "swift-log"),
+                logging,
             ],
             path: "milter/RelayMilter", swiftSettings: strict),
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
@@ -91,67 +108,41 @@ let package = Package(
         .target(
             name: "SignIn",
             dependencies: [
-                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "Support",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "Logging", package: "swift-log"),
+                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "Support", asyncHTTPClient,
+                nioCore, nioPosix, nioSSL, logging,
             ], swiftSettings: strict),
         .target(
             name: "Decisions",
             dependencies: [
                 "CEL", "JSON", "RiskPolicy", "PolicyRules", "Accounts", "Database", "SignIn", "MailCrypto", "InternetMessage",
-                "PosternMetrics", "Support",
-                .product(name: "Logging", package: "swift-log"),
+                "PosternMetrics", "Support", logging,
             ], swiftSettings: strict),
         .target(
             name: "HTTP",
             dependencies: [
-                "Accounts", "Database", "MailAuth", "MailCrypto", "PosternTLS", "Support", "JSON",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOTLS", package: "swift-nio"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                "Accounts", "Database", "MailAuth", "MailCrypto", "PosternTLS", "Support", "JSON", hummingbird, hummingbirdCore,
+                httpTypes, nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, logging, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "API",
             dependencies: [
                 "Accounts", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON", "MailCrypto",
-                "PosternMetrics", "RiskPolicy", "SignIn", "Support",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
+                "PosternMetrics", "RiskPolicy", "SignIn", "Support", hummingbird, httpTypes, logging,
             ], resources: [.embedInCode("openapi.yaml")], swiftSettings: strict),
         .target(
             name: "Portal",
             dependencies: [
                 "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Mail", "MailCrypto", "RelayCore", "SignIn", "Support",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Mustache", package: "swift-mustache"),
-                .product(name: "Logging", package: "swift-log"),
+                hummingbird, httpTypes, mustache, logging,
             ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
             name: "SMTP",
-            dependencies: [
-                "Concurrency", "InternetMessage", "PosternTLS", "Support",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
-                .product(name: "NIOTLS", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-            ], swiftSettings: strict),
+            dependencies: ["Concurrency", "InternetMessage", "PosternTLS", "Support", nioCore, nioEmbedded, nioTLS, nioSSL],
+            swiftSettings: strict),
         .target(
             name: "Mail",
             dependencies: [
-                "Accounts", "Concurrency", "InternetMessage", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support",
-                .product(name: "Mustache", package: "swift-mustache"),
+                "Accounts", "Concurrency", "InternetMessage", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support", mustache,
             ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
 
         // MARK: An installation, and what runs on it
@@ -159,48 +150,35 @@ let package = Package(
             name: "PosternConfiguration",
             dependencies: [
                 "HTTP", "SignIn", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "Accounts", "Database",
-                "RiskPolicy", "Support",
-                .product(name: "Yams", package: "Yams"),
+                "RiskPolicy", "Support", yams,
             ], swiftSettings: strict),
         .target(
             name: "Monitoring",
-            dependencies: [
-                "Accounts", "Database", "Decisions", "JSON", "PosternConfiguration", "PosternMetrics",
-                .product(name: "Logging", package: "swift-log"),
-            ], swiftSettings: strict),
+            dependencies: ["Accounts", "Database", "Decisions", "JSON", "PosternConfiguration", "PosternMetrics", logging],
+            swiftSettings: strict),
         .target(
             name: "Relay",
             dependencies: [
                 "Concurrency", "DNSClient", "InternetMessage", "Mail", "MailAuth", "MailCrypto", "Milter", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support", logging,
+                serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Events",
             dependencies: [
                 "Concurrency", "SignIn", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "PosternTLS", "Support",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                "PosternMetrics", "Accounts", "Database", "PosternTLS", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
+                nioPosix, nioSSL, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Doctor",
             dependencies: [
                 "InternetMessage", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "Accounts", "Database",
-                "PostfixSetup",
-                "Relay", "RelayCore", "Decisions", "SMTP", "Support",
+                "PostfixSetup", "Relay", "RelayCore", "Decisions", "SMTP", "Support",
             ], swiftSettings: strict),
         .target(
             name: "Import",
-            dependencies: [
-                "Accounts", "Database", "InternetMessage", "JSON", "MailCrypto", "Support",
-            ], swiftSettings: strict),
+            dependencies: ["Accounts", "Database", "InternetMessage", "JSON", "MailCrypto", "Support"], swiftSettings: strict),
         .target(
             name: "Administration",
             dependencies: [
@@ -211,27 +189,19 @@ let package = Package(
             name: "Web",
             dependencies: [
                 "API", "Accounts", "Decisions", "Doctor", "HTTP", "Mail", "Monitoring", "Portal", "PosternConfiguration",
-                "PosternMetrics", "Relay", "SignIn",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Service",
             dependencies: [
                 "Accounts", "Administration", "Concurrency", "Decisions", "Doctor", "Events", "HTTP", "Monitoring",
-                "PosternConfiguration", "PosternMetrics", "Relay", "Web",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                "PosternConfiguration", "PosternMetrics", "Relay", "Web", logging, serviceLifecycle, unixSignals,
             ], swiftSettings: strict),
         .target(
             name: "Sandbox",
             dependencies: [
                 "API", "HTTP", "SignIn", "MailCrypto", "PosternSQLite", "Accounts", "Database", "Decisions", "Service", "Support",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                httpTypes, hummingbird, logging, serviceLifecycle,
             ], swiftSettings: strict),
 
         // MARK: The command line, a room for the commands of each subject
@@ -239,54 +209,42 @@ let package = Package(
             name: "CommandSupport",
             dependencies: [
                 "Accounts", "DNSClient", "Database", "Doctor", "InternetMessage", "Mail", "MailAuth", "PosternConfiguration",
-                "Relay", "Support",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Relay", "Support", argumentParser,
             ], path: "Sources/Commands/Support", swiftSettings: strict),
         .target(
             name: "AccountCommands",
             dependencies: [
                 "Accounts", "CommandSupport", "Database", "Doctor", "Events", "Import", "InternetMessage", "JSON", "Mail",
-                "PosternConfiguration", "Relay", "SignIn",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "Logging", package: "swift-log"),
+                "PosternConfiguration", "Relay", "SignIn", argumentParser, asyncHTTPClient, logging,
             ], path: "Sources/Commands/Account", swiftSettings: strict),
         .target(
             name: "EventCommands",
             dependencies: [
-                "CommandSupport", "Events", "JSON", "PosternConfiguration", "Relay", "SignIn", "Support",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
+                "CommandSupport", "Events", "JSON", "PosternConfiguration", "Relay", "SignIn", "Support", argumentParser, logging,
             ], path: "Sources/Commands/Event", swiftSettings: strict),
         .target(
             name: "MailCommands",
             dependencies: [
                 "Accounts", "CommandSupport", "DNSClient", "Database", "Doctor", "InternetMessage", "MailAuth", "Milter",
-                "PosternConfiguration", "PostfixSetup", "Relay",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "PosternConfiguration", "PostfixSetup", "Relay", argumentParser,
             ], path: "Sources/Commands/Mail", swiftSettings: strict),
         .target(
             name: "PolicyCommands",
             dependencies: [
                 "Accounts", "CEL", "CommandSupport", "Database", "Decisions", "JSON", "Monitoring", "PosternConfiguration",
-                "RiskPolicy", "Sandbox", "SignIn",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
+                "RiskPolicy", "Sandbox", "SignIn", argumentParser, logging,
             ], path: "Sources/Commands/Policy", swiftSettings: strict),
         .target(
             name: "InstallationCommands",
             dependencies: [
                 "Accounts", "Administration", "CommandSupport", "Database", "JSON", "MailAuth", "Monitoring",
-                "PosternConfiguration", "Relay",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "PosternConfiguration", "Relay", argumentParser,
             ], path: "Sources/Commands/Installation", swiftSettings: strict),
         .executableTarget(
             name: "postern",
             dependencies: [
                 "AccountCommands", "CommandSupport", "EventCommands", "HTTP", "InstallationCommands", "MailCommands", "Milter",
-                "Monitoring", "PolicyCommands", "PosternConfiguration", "Service",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
+                "Monitoring", "PolicyCommands", "PosternConfiguration", "Service", argumentParser, logging,
             ], swiftSettings: strict, linkerSettings: standalone),
 
         // MARK: Benchmarks
@@ -306,9 +264,7 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "HTTP", "API", "Decisions", "Accounts", "Database", "PosternSQLite", "SignIn",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
+                "HTTP", "API", "Decisions", "Accounts", "Database", "PosternSQLite", "SignIn", hummingbird, nioCore, logging,
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
 
         .target(name: "BenchReport", path: "Benchmarks/BenchReport", swiftSettings: strict),
@@ -319,8 +275,7 @@ let package = Package(
             name: "MailBench",
             dependencies: [
                 "BenchReport", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto", "PosternConfiguration", "Accounts",
-                "Database",
-                "PostfixHarness", "Relay", "RelayCore", "RelayHarness",
+                "Database", "PostfixHarness", "Relay", "RelayCore", "RelayHarness",
             ], path: "Benchmarks/MailBench", swiftSettings: strict),
         .executableTarget(
             name: "StoreBench",
@@ -332,11 +287,7 @@ let package = Package(
             name: "SideBySideBench",
             dependencies: [
                 "Accounts", "BenchReport", "Database", "Events", "Import", "InternetMessage", "MailAuth", "MailCrypto",
-                "PosternPostgres", "PostgresHarness", "SignIn",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "Logging", package: "swift-log"),
+                "PosternPostgres", "PostgresHarness", "SignIn", nioCore, nioHTTP1, nioPosix, logging,
             ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 
         // MARK: Tests
@@ -351,7 +302,7 @@ let package = Package(
             exclude: ["Vectors"],
             swiftSettings: strict),
         .target(
-            name: "TestSupport", dependencies: ["CEL", .product(name: "Logging", package: "swift-log")],
+            name: "TestSupport", dependencies: ["CEL", logging],
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .target(
@@ -372,8 +323,7 @@ let package = Package(
             name: "MilterTests",
             dependencies: [
                 "Milter", "MilterTesting", "RelayMilter", "RelayCore", "PosternMetrics", "InternetMessage", "MailAuth",
-                "MailCrypto", "MailTesting", "TestSupport",
-                .product(name: "Logging", package: "swift-log"),
+                "MailCrypto", "MailTesting", "TestSupport", logging,
             ], swiftSettings: strict),
         .target(name: "PostgresHarness", path: "Tests/PostgresHarness", swiftSettings: strict),
         .testTarget(
@@ -387,11 +337,7 @@ let package = Package(
             name: "PortalTests",
             dependencies: [
                 "Accounts", "Database", "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PostfixHarness",
-                "RelayCore", "SMTP", "SignIn", "TestSupport",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdTesting", package: "hummingbird"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
+                "RelayCore", "SMTP", "SignIn", "TestSupport", hummingbird, hummingbirdTesting, httpTypes, logging,
             ], swiftSettings: strict),
         .testTarget(
             name: "MailTests",
@@ -403,54 +349,40 @@ let package = Package(
             name: "SignInTests",
             dependencies: [
                 "SignIn", "JSON", "MailCrypto", "InternetMessage", "Accounts", "Database", "PosternSQLite", "Support",
-                "TestSupport",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "Logging", package: "swift-log"),
+                "TestSupport", asyncHTTPClient, nioCore, nioPosix, nioHTTP1, nioSSL, logging,
             ], exclude: ["Vectors", "Tools"], swiftSettings: strict),
         .testTarget(
             name: "DecisionTests",
             dependencies: [
                 "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PosternSQLite", "SignIn", "MailCrypto",
-                "InternetMessage", "Support", "TestSupport",
-                .product(name: "Logging", package: "swift-log"),
+                "InternetMessage", "Support", "TestSupport", logging,
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PolicyRules", "PosternConfiguration", "PosternSQLite",
-                "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "Web", "postern",
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "HummingbirdTesting", package: "hummingbird"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Yams", package: "Yams"),
+                "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "Web", "postern", hummingbird, nioCore,
+                hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(
             name: "EventTests",
             dependencies: [
                 "Accounts", "DNSClient", "DNSTesting", "Database", "Events", "InternetMessage", "JSON", "MailAuth",
                 "MilterTesting", "Monitoring", "PosternConfiguration", "PosternSQLite", "PostfixHarness", "PostgresHarness",
-                "RelayHarness", "SignIn", "TestSupport", "postern",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                "RelayHarness", "SignIn", "TestSupport", "postern", logging, nioCore, nioPosix, nioHTTP1, nioSSL,
             ],
             exclude: ["Certificates", "Tools"], swiftSettings: strict),
         .testTarget(name: "CELTests", dependencies: ["CEL", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "RiskPolicyTests", dependencies: ["CEL", "RiskPolicy", "TestSupport", .product(name: "Yams", package: "Yams")],
+            name: "RiskPolicyTests", dependencies: ["CEL", "RiskPolicy", "TestSupport", yams],
             exclude: ["default-missing.yaml"], swiftSettings: strict),
         .testTarget(
             name: "PosternTests",
             dependencies: [
                 "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "Monitoring", "PosternConfiguration", "PosternMetrics",
                 "Accounts", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service", "postern",
-                .product(name: "Logging", package: "swift-log"),
+                logging,
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
         .target(

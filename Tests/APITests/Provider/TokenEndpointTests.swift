@@ -1,6 +1,7 @@
 // /auth/token and /auth/revoke, sentence by sentence as docs/DESIGN.md has them.
 
 import Database
+import Events
 import Foundation
 import SignIn
 import HTTPTypes

@@ -65,7 +65,9 @@ import Testing
 
     /// Each number of keys was texts of its own sizes, up to ten for what two statements do.
     @Test(arguments: [0, 1, 2, 8, 31, 33, 128, 129, 250, 384]) func manyKeysTakeFewStatementsOfFewSizes(_ count: Int) throws {
-        let recorder = RecordingDatabase(try TestStore(.sqlite).database)
+        let test = try TestStore(.sqlite)
+        defer { withExtendedLifetime(test) {} }
+        let recorder = RecordingDatabase(test.database)
         let removed = try recorder.write(.durable) { connection in
             let numbers = (0..<count).map { ["n\($0)", 1] as [any SQLBindable] }
             try connection.insert(numbers, into: "users (handle, created_at)")

@@ -199,29 +199,29 @@ import Testing
 
     /// The second one was not run, and nothing said so.
     @Test func aTextOfTwoStatementsIsRefused() throws {
-        let database = try TestStore(.sqlite).database
-        let before = try database.value("SELECT COUNT(*) FROM teams", Int.self)
+        let test = try TestStore(.sqlite)
+        let before = try test.database.value("SELECT COUNT(*) FROM teams", Int.self)
         let error = #expect(throws: PermanentStoreError.self) {
-            try database.write(.durable) { try $0.run("DELETE FROM teams WHERE id = 0; DELETE FROM teams") }
+            try test.database.write(.durable) { try $0.run("DELETE FROM teams WHERE id = 0; DELETE FROM teams") }
         }
         #expect(error?.code == .statement)
-        #expect(try database.value("SELECT COUNT(*) FROM teams; ", Int.self) == before)
+        #expect(try test.database.value("SELECT COUNT(*) FROM teams; ", Int.self) == before)
     }
 
     /// Places without a value became NULL.
     @Test(arguments: Engine.all) func moreOrFewerValuesThanPlacesAreRefused(_ engine: Engine) throws {
-        let database = try TestStore(engine).database
+        let test = try TestStore(engine)
         for values in [[], [SQLValue.integer(1), .integer(2)]] {
-            #expect(throws: PermanentStoreError.self) { try database.rows("SELECT id FROM teams WHERE id = ?", values) }
+            #expect(throws: PermanentStoreError.self) { try test.database.rows("SELECT id FROM teams WHERE id = ?", values) }
         }
     }
 
     /// SQLite counts on from the largest number, PostgreSQL's places were counted from one.
     @Test(.enabled(if: Engine.postgres != nil, "PostgreSQL is not installed")) func placesWithAndWithoutNumbersAreRefused() throws
     {
-        let database = try TestStore(try #require(Engine.postgres)).database
+        let test = try TestStore(try #require(Engine.postgres))
         #expect(throws: PermanentStoreError.self) {
-            try database.rows("SELECT id FROM teams WHERE id = ?1 OR id = ?", [.integer(1), .integer(1)])
+            try test.database.rows("SELECT id FROM teams WHERE id = ?1 OR id = ?", [.integer(1), .integer(1)])
         }
     }
 }

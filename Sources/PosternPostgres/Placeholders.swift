@@ -4,13 +4,13 @@ import Database
 
 enum Placeholders {
     /// The statement with `$1`, `$2`… in place of every `?`; one that has a number keeps it. No literal in a statement of ours
-    /// may contain `?` (`SQL`). Throws `PermanentStoreError` where some have a number and others have not: SQLite counts on from
-    /// the largest number.
-    static func translated(_ sql: String) throws -> String {
+    /// may contain `?` (`SQL`). Throws `PermanentStoreError` where some have a number and others have not (SQLite counts on from
+    /// the largest number), and where there are not as many as values.
+    static func translated(_ sql: String, values: Int) throws -> String {
         var octets: [UInt8] = []
         octets.reserveCapacity(sql.utf8.count + 32)
-        var number = 0
-        var isNumbered = false
+        // Of those without a number how many; of the others the largest.
+        var (number, largest) = (0, 0)
         var rest = sql.utf8[...]
         while let octet = rest.popFirst() {
             guard octet == UInt8(ascii: "?") else {
@@ -18,15 +18,19 @@ enum Placeholders {
                 continue
             }
             octets.append(UInt8(ascii: "$"))
-            if let next = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(next) {
-                isNumbered = true
+            let digits = rest.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            if let given = Int(String(decoding: digits, as: UTF8.self)) {
+                largest = max(largest, given)
             } else {
                 number += 1
                 octets += String(number).utf8
             }
         }
-        guard !isNumbered || number == 0 else {
+        guard number == 0 || largest == 0 else {
             throw PermanentStoreError(.statement, "a statement has places with a number and places without")
+        }
+        guard max(number, largest) == values else {
+            throw PermanentStoreError(.statement, "a statement got more or fewer values than it has places")
         }
         return String(decoding: octets, as: UTF8.self)
     }

@@ -210,7 +210,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
         if let known = prepared[sql]?.first(where: { $0.fits(wanted) }) {
             statement = known.statement
         } else {
-            let text = try Placeholders.translated(sql)
+            let text = try Placeholders.translated(sql, values: arguments.count)
             named += 1
             statement = Statement(name: "s\(named)")
             // With the types that are known of other values, so that rows with NULL in different places soon need no further one.

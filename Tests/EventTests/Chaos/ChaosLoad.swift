@@ -69,6 +69,8 @@ final class Asker: Sendable {
         var answers: [Int: Int] = [:]
     }
     private let counts = Watched(Counts())
+    /// Whether any question got its answer from the store.
+    var hasDecided: Bool { !counts.with(\.ids).isEmpty }
 
     init(_ hosts: EventHosts) throws {
         self.hosts = hosts

@@ -29,7 +29,7 @@ final class ChaosMail: Sendable {
         var isFull: Bool { Direction.allCases.allSatisfy { limited[$0, default: 0] >= ChaosMail.tries } }
     }
 
-    private enum Direction: CaseIterable { case forward, reply }
+    enum Direction: CaseIterable { case forward, reply }
 
     private struct State {
         var accounts: [Account] = []
@@ -55,6 +55,7 @@ final class ChaosMail: Sendable {
 
     /// Messages that were taken.
     var taken: Int { state.with { $0.accounts.reduce(0) { $0 + $1.taken.values.reduce(0, +) } } }
+    func wasTaken(_ direction: Direction) -> Bool { state.with { $0.accounts.contains { $0.taken[direction, default: 0] > 0 } } }
     /// Users whose limits were reached in both directions.
     var full: Int { state.with { $0.accounts.filter(\.isFull).count } }
     /// How many answers began so: `451`, `lost`.

@@ -4,6 +4,7 @@ import Accounts
 import Foundation
 import PostfixHarness
 import PostgresHarness
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
@@ -62,6 +63,10 @@ struct ChaosTests {
                 number += 1
                 try make(trouble, serving, hosts, server, &random)
                 happened["\(trouble)", default: 0] += 1
+            }
+            // On a busy machine the short form's seconds may be over before anything was answered.
+            try wait("a decision, a forward and a reply", atMost: 2 * standardTimeout) {
+                asker.hasDecided && mail.wasTaken(.forward) && mail.wasTaken(.reply)
             }
         }
         load.end()

@@ -33,6 +33,7 @@ test: packages test-tools models words check-format ## Every test, those on a re
 	rm -rf .build/test-logs
 	POSTERN_TEST_LOGS=$(CURDIR)/.build/test-logs scripts/run-tests
 	scripts/search-logs .build/test-logs
+	@$(MAKE) --no-print-directory fuzz SECONDS=0
 
 MESSAGES = 5000
 ROUNDS = 4
@@ -66,8 +67,8 @@ chaos: packages ## Two hosts on one PostgreSQL, and one on SQLite, under mail, H
 	POSTERN_CHAOS_SECONDS=$(SECONDS) swift test $(SWIFT_FLAGS) --skip-build --filter EventTests.ChaosTests
 
 TARGETS =
-fuzz: packages ## Each fuzz target for so many seconds, two at a time; SECONDS, TARGETS
-	swift build --package-path Fuzzing --scratch-path .build/fuzzing --product fuzz
+fuzz: packages ## Each fuzz target for so many seconds, two at a time (0: once over its seeds); SECONDS, TARGETS
+	@scripts/build --package-path Fuzzing --scratch-path .build/fuzzing --product fuzz
 	scripts/fuzz $(SECONDS) $(TARGETS)
 
 models: packages ## Check the models of what hosts do side by side, with spin

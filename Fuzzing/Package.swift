@@ -40,12 +40,15 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]),
         module("MilterTesting", ["Milter"]),
+        module("TestSupport", ["CEL", .product(name: "Logging", package: "swift-log")]),
+        module("MailTesting", ["InternetMessage", "MailAuth", "RelayCore", "TestSupport"]),
         module("IdentityParsing", ["InternetMessage", "JSON", "MailCrypto", "Support"]),
         module("DNSWire", ["InternetMessage", "MailAuth", "Support"]),
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "CEL", "InternetMessage", "MailAuth", "RelayCore", "RiskPolicy", "Milter", "MilterTesting", "RelayMilter",
+                "CEL", "InternetMessage", "MailAuth", "MailTesting", "RelayCore", "RiskPolicy", "Milter", "MilterTesting",
+                "RelayMilter",
                 "IdentityParsing", "DNSWire", "JSON", "Support",
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -3,13 +3,14 @@
 import InternetMessage
 import Logging
 import MailAuth
+import MailTesting
 import Milter
 import MilterTesting
 import RelayCore
 import RelayMilter
 
 enum MilterFuzzing {
-    private static let fixture = Fixture(evidence: Fixture.signed("app.example"))
+    private static let fixture = Fixture(evidence: .signed("app.example"))
     private static let handler: RelayMilterHandler = {
         var logger = Logger(label: "fuzz")
         logger.logLevel = .critical

@@ -2,11 +2,12 @@
 
 import InternetMessage
 import MailAuth
+import MailTesting
 
 @testable import RelayCore
 
 enum ReplyFuzzing {
-    private static let fixture = Fixture(evidence: Fixture.signed("inbox.example"))
+    private static let fixture = Fixture(evidence: .signed("inbox.example"))
     private static let reverse: String = {
         let correspondent = AddrSpec(localPart: "billing", domain: "app.example")
         return fixture.engine.tokens.reverse(account: Fixture.anna.number, correspondent: correspondent).localPart

@@ -18,6 +18,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case refreshToken = "refresh token"
         case accessToken = "access token"
         case session
+        case passkeyChallenge = "passkey challenge"
+        case userHandle = "user handle"
     }
 
     private let key: [UInt8]
@@ -46,6 +48,9 @@ package struct SecretHash: Sendable, SecretHolder {
 
     /// 40 random bits.
     static func newNonce() throws -> Int64 { try random(5).reduce(0) { $0 << 8 | Int64($1) } }
+
+    /// Random octets.
+    package static func newOctets(_ count: Int) throws -> [UInt8] { try random(count) }
 
     private static func random(_ count: Int) throws -> [UInt8] {
         do { return try SecureRandom.bytes(count: count) } catch {

@@ -73,9 +73,7 @@ package enum LocalProbe {
             facts.removals = try StatusReport.removals(store, now)
             // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
             if configuration.database.path != nil {
-                facts.damage = try database.read { connection throws(StoreFailure) in
-                    try connection.rows("PRAGMA quick_check(5)").map { row throws(StoreFailure) in try row.only(String.self) }
-                }.filter { $0 != "ok" }
+                facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter { $0 != "ok" }
             }
             facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(
                 \.refusal)

@@ -16,7 +16,7 @@ import Testing
 
     private static let troubles = [
         Trouble(code: .permanent(.statement), sql: "SELECT nothing FROM nowhere"),
-        Trouble(code: .permanent(.statement), sql: "SELECT"),
+        Trouble(code: .permanent(.statement), sql: "SELEC id FROM teams"),
         Trouble(code: .permanent(.statement), sql: "SELECT id FROM teams WHERE id = ?"),
         Trouble(code: .permanent(.statement), sql: "SELECT id FROM teams WHERE id = 1", arguments: [.integer(1)]),
         Trouble(code: .permanent(.constraint), sql: "\(team) ('same', 'One', 1), ('same', 'Two', 1)"),

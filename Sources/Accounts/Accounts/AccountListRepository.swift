@@ -35,7 +35,7 @@ package struct AccountListRepository: Sendable {
         team: Int64?, user: String? = nil, after: Int64 = 0, limit: Int
     ) throws(StoreFailure) -> [AccountSummary] {
         try database.read { connection throws(StoreFailure) in
-            let user = try user.map { row throws(StoreFailure) in try connection.userNumber(row) }
+            let user = try user.map(connection.userNumber)
             let rows = try connection.rows(
                 """
                 SELECT a.id, t.handle AS team, u.handle AS user_handle, a.sub, c.local_part, c.domain,

@@ -77,18 +77,17 @@ package struct InboxConfirmationRepository: Sendable {
                 WHERE inbox_id = \(inbox.id) AND expires_at > \(change.now) AND confirmed_at IS NULL
                 """)
             guard let row else {
-                return .failure(
-                    StoreFailure.refused(.unmet, "no verification is in progress: its message has expired or was never sent"))
+                return .failure(.refused(.unmet, "no verification is in progress: its message has expired or was never sent"))
             }
             let (number, used): (Int64, Int) = try (row["id"], row["tries"])
             guard used < limits.tries else {
-                return .failure(StoreFailure.refused(.unmet, "too many wrong codes: request another message with a new code"))
+                return .failure(.refused(.unmet, "too many wrong codes: request another message with a new code"))
             }
             guard constantTimeEqual(try row["code_hash"], secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
                 try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = \(number)")
                 let left = limits.tries - used - 1
                 return .failure(
-                    StoreFailure.refused(
+                    .refused(
                         .invalid,
                         left == 0
                             ? "the code is wrong, and that was the last try: request another message with a new code"

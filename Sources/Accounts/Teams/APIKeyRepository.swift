@@ -37,7 +37,7 @@ package struct APIKeyRepository: Sendable {
         let note = note.isEmpty ? "" : try Identifier.checkedName(note)
         let text = try APIKeyText.random()
         return try database.write(.durable) { connection throws(StoreFailure) in
-            let team = try team.map { row throws(StoreFailure) in try connection.team(row) }
+            let team = try team.map { id throws(StoreFailure) in try connection.team(id) }
             try insert(connection, text, team: team?.number, scopes: scopes, expiresAt: expiresAt, note: note, change)
             try connection.audit(
                 change, "key.issue", "key:\(text.id)", "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")

@@ -16,7 +16,7 @@ package struct SourceRepository: Sendable {
     /// Checks and normalises what an administrator typed: a domain or an address, and perhaps an envelope domain.
     /// Refuses relay domains, mailbox providers as whole domains and what belongs to a registry.
     package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws(StoreFailure) -> OutboundSource {
-        let envelope = try envelopeDomain.map { row throws(StoreFailure) in try checkedDomain(row, "the envelope domain") }
+        let envelope = try envelopeDomain.map { domain throws(StoreFailure) in try checkedDomain(domain, "the envelope domain") }
         if text.contains("@") {
             let address = try AddrSpec.typed(text).folded
             try refuseRelayDomain(HostName(address.domain))

@@ -8,7 +8,7 @@ package struct RetentionRepository: Sendable {
     /// Every kind of data.
     package func all() throws(StoreFailure) -> [Retention] {
         try database.read { connection throws(StoreFailure) in
-            try DataClass.all.map { row throws(StoreFailure) in Retention(dataClass: row, days: try days(row, connection)) }
+            try DataClass.all.map { data throws(StoreFailure) in Retention(dataClass: data, days: try days(data, connection)) }
         }
     }
 

@@ -52,7 +52,7 @@ package struct DecisionRepository: Sendable {
 
     private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws(StoreFailure) -> SQL {
         let time: SQL = "d.evaluated_at >= \(filter.since ?? 0) AND d.evaluated_at < \(filter.until ?? .max)"
-        return try filter.team.map { row throws(StoreFailure) in "\(time) AND d.team_id = \(try connection.team(row).number)" }
+        return try filter.team.map { team throws(StoreFailure) in "\(time) AND d.team_id = \(try connection.team(team).number)" }
             ?? time
     }
 

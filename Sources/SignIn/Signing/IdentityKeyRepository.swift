@@ -34,8 +34,8 @@ package struct IdentityKeyRepository: Sendable {
                 ORDER BY CASE state WHEN 'active' THEN 0 WHEN 'next' THEN 1 ELSE 2 END, id DESC
                 """
             ).map(IdentityKey.init(row:))
-            let active = try published.first { $0.state == .active }.map { row throws(StoreFailure) in
-                (row, try pem(connection, row))
+            let active = try published.first { $0.state == .active }.map { key throws(StoreFailure) in
+                (key, try pem(connection, key))
             }
             return (try revision(connection), active, published)
         }

@@ -31,7 +31,7 @@ struct SeededStore {
             team: "bench", scopes: [.decisionsWrite, .decisionsRead], expiresAt: nil, note: "", change)
         let (first, day) = (now - 100 * 86_400, Day.number(now))
         let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(accounts)) "
-        try database.write(.relaxed) { connection in
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.runScript(
                 """
                 INSERT INTO users (id, handle, created_at) \(numbers) SELECT i, 'u' || i, \(first) FROM n;

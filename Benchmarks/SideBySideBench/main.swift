@@ -159,7 +159,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
                         isVerified: true, World.change)
                     _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), World.change)
                     signedUp.withLock { $0 += 1 }
-                } catch is TemporaryStoreError { failed.withLock { $0 += 1 } }
+                } catch let failure as StoreFailure where failure.isTemporary { failed.withLock { $0 += 1 } }
                 slowest.withLock { $0 = max($0, ContinuousClock.now - start) }
                 number += 1
             }
@@ -215,11 +215,14 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
                     do {
                         try WriteQueue.$isOnSharedThread.withValue(!isDecision) {
                             try target.write(.relaxed, timeout: isDecision ? .milliseconds(500) : nil) {
-                                _ = try $0.run("UPDATE t SET n = n + 1 WHERE id = ?1", [.integer(Int64(client + 1))])
+                                connection throws(StoreFailure) in
+                                _ = try connection.run("UPDATE t SET n = n + 1 WHERE id = ?1", [.integer(Int64(client + 1))])
                             }
                         }
                         if isDecision, .now - start > .milliseconds(500) { degraded.withLock { $0 += 1 } }
-                    } catch is TemporaryStoreError { isDecision ? degraded.withLock { $0 += 1 } : failed.withLock { $0 += 1 } }
+                    } catch let failure as StoreFailure where failure.isTemporary {
+                        isDecision ? degraded.withLock { $0 += 1 } : failed.withLock { $0 += 1 }
+                    }
                     isDecision ? decided.withLock { $0 += 1 } : asked.withLock { $0 += 1 }
                 }
             }

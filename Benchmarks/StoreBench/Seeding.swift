@@ -1,5 +1,6 @@
 // Fills a store with as many addresses as wanted, set-wise, in the SQL of each engine.
 
+import Database
 import Accounts
 import Foundation
 import InternetMessage
@@ -41,7 +42,7 @@ enum Seeding {
         let team = try store.teams.add(id: "bench", name: "Bench", change)
         try store.sources.add(
             team: "bench", OutboundSource(kind: .domain, value: "app.example", envelopeDomain: nil, createdAt: now), change)
-        try store.database.write(.relaxed) { connection in
+        try store.database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 "INSERT INTO app_groups (id, team_id, primary_client_id, created_at) VALUES (77, ?1, 'com.bench', ?2)",
                 [.integer(team.number), .integer(now)])
@@ -50,7 +51,7 @@ enum Seeding {
         while first <= count {
             let last = min(count, first + part - 1)
             let numbers = engine.numbers(first, last)
-            try store.database.write(.relaxed) { connection in
+            try store.database.write(.relaxed) { connection throws(StoreFailure) in
                 try connection.runScript(
                     """
                     \(engine.prologue)
@@ -68,24 +69,27 @@ enum Seeding {
             }
             first = last + 1
         }
-        if engine == .postgres { try store.database.write(.relaxed) { try $0.runScript("ANALYZE") } }
+        if engine == .postgres {
+            try store.database.write(.relaxed) { connection throws(StoreFailure) in try connection.runScript("ANALYZE") }
+        }
     }
 
     /// Gives the users in question an inbox that opens, as the product seals it: nonce, then AES-256-GCM of the padded address,
     /// bound to the user.
     static func seal(_ store: Store, keys: KeyRing, users: [Int]) throws {
         let key = keys.seal.active
-        try store.database.write(.relaxed) { connection in
-            for user in users {
-                let local = Array("user\(user)".utf8)
-                let address = [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array("home.example".utf8)
-                var text = [UInt8(address.count >> 8), UInt8(address.count & 0xFF)] + address
-                text += [UInt8](repeating: 0, count: (64 - text.count % 64) % 64)
-                let nonce = try SecureRandom.bytes(count: 12)
-                let octets =
-                    try nonce
-                    + AESGCM.seal(
-                        text, key: key.secret, nonce: nonce, associatedData: Array("postern inbox 1 \(user)".utf8))
+        let sealed = try users.map { user in
+            let local = Array("user\(user)".utf8)
+            let address = [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array("home.example".utf8)
+            var text = [UInt8(address.count >> 8), UInt8(address.count & 0xFF)] + address
+            text += [UInt8](repeating: 0, count: (64 - text.count % 64) % 64)
+            let nonce = try SecureRandom.bytes(count: 12)
+            let octets = try AESGCM.seal(
+                text, key: key.secret, nonce: nonce, associatedData: Array("postern inbox 1 \(user)".utf8))
+            return (user: user, octets: nonce + octets)
+        }
+        try store.database.write(.relaxed) { connection throws(StoreFailure) in
+            for (user, octets) in sealed {
                 try connection.run(
                     "UPDATE inboxes SET address_key = ?2, address_sealed = ?3 WHERE id = ?1",
                     [.integer(Int64(user)), .text(key.idText), .blob(octets)])

@@ -97,7 +97,9 @@ final class SizedStore {
         }
         fflush(nil)
         // What an earlier run left in the log of SQLite is read from there until a commit moves it into the file.
-        try store.database.write(.durable) { _ = try $0.run("UPDATE settings SET value = value") }
+        try store.database.write(.durable) { connection throws(StoreFailure) in
+            _ = try connection.run("UPDATE settings SET value = value")
+        }
     }
 
     private func seal(_ keys: KeyRing, _ mark: String) throws {
@@ -119,7 +121,10 @@ final class SizedStore {
         // One thread always gets the connection that it gave back last.
         let backend =
             server == nil
-            ? nil : try store.database.read { try $0.value("SELECT pg_backend_pid()", Int64.self) }
+            ? nil
+            : try store.database.read { connection throws(StoreFailure) in
+                try connection.value("SELECT pg_backend_pid()", Int64.self)
+            }
         func clocks() -> LookUpTime {
             LookUpTime(
                 wall: seconds(CLOCK_MONOTONIC), cpu: seconds(CLOCK_THREAD_CPUTIME_ID),

@@ -6,8 +6,8 @@ import InternetMessage
 
 /// Everything that Postern remembers. All calls block; share one value between threads.
 ///
-/// Changes take effect with their line in the audit, in one transaction. Every method throws `TemporaryStoreError`
-/// or `PermanentStoreError`; those that change something at someone's wish also throw `StoreRefusal`.
+/// Changes take effect with their line in the audit, in one transaction. Only those that name something, or change something at
+/// someone's wish, are refused.
 package struct Store: Sendable {
     package let database: any Database
     package let teams: TeamRepository

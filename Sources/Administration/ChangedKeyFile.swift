@@ -10,7 +10,7 @@ extension Installation {
         /// Keys that may be put in force.
         case usable(KeyRing)
         /// Keys that the database is not sealed with, and why.
-        case refused(KeyRing, reason: PermanentStoreError)
+        case refused(KeyRing, reason: StoreFailure)
     }
 
     /// Reads the key file again; nil where it holds the keys in force, or those that were refused before.
@@ -20,7 +20,8 @@ extension Installation {
         do {
             try Store.checkKeys(ring, of: store.database)
             return .usable(ring)
-        } catch let error as PermanentStoreError {
+        } catch {
+            guard !error.isTemporary else { throw error }
             return .refused(ring, reason: error)
         }
     }

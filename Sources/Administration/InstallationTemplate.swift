@@ -72,11 +72,7 @@ extension Installation {
             return path(configurationName)
         } catch {
             for item in made.reversed() { try? FileManager.default.removeItem(atPath: item) }
-            if error is ConfigurationError || error is StoreRefusal || error is TemporaryStoreError
-                || error is PermanentStoreError
-            {
-                throw error
-            }
+            if error is ConfigurationError || error is StoreFailure { throw error }
             throw ConfigurationError(.inputOutput, at: folder, "the folder cannot be created: check its parent's permissions")
         }
     }

@@ -51,7 +51,7 @@ package struct KeyRotation: Sendable {
     }
 
     /// Running services that do not have the keys of this file, in the states that they have here.
-    package func laggards() throws -> [Laggard] {
+    package func laggards() throws(StoreFailure) -> [Laggard] {
         let wanted = keys.current.summary
         return try ServiceReport.all(installation.store, now: now()).filter(\.isRunning).compactMap { report in
             let known = report.snapshot?.keys ?? [:]
@@ -62,13 +62,13 @@ package struct KeyRotation: Sendable {
     }
 
     /// New values are made with the active keys from now on, or refused for the time being.
-    package func demand(_ change: Change) throws { try repository.demandActiveKeys(change) }
+    package func demand(_ change: Change) throws(StoreFailure) { try repository.demandActiveKeys(change) }
 
     /// Brings all values to the active keys, in passes until one finds nothing left to change. How many were changed.
     /// - Parameters:
     ///   - pause: seconds between two batches.
     ///   - progress: rows seen in this pass, and of how many; false breaks it off.
-    package func reencrypt(pause: Double, progress: (_ seen: Int, _ total: Int) -> Bool) throws -> Int {
+    package func reencrypt(pause: Double, progress: (_ seen: Int, _ total: Int) -> Bool) throws(StoreFailure) -> Int {
         var changed = 0
         while true {
             let total = try repository.rows()
@@ -105,18 +105,17 @@ package struct KeyRotation: Sendable {
         return removed
     }
 
-    /// Takes an old key out, whatever it made. Throws `StoreRefusal` where it is not an old one, or is in use by what can be made
-    /// again.
+    /// Takes an old key out, whatever it made. Refused where it is not an old one, or is in use by what can be made again.
     package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
         guard let set = keys.current[purpose], let version = set[id] else {
-            throw StoreRefusal(.notFound, "there is no \(purpose.rawValue) key \(id): see postern key-file show")
+            throw StoreFailure.refused(.notFound, "there is no \(purpose.rawValue) key \(id): see postern key-file show")
         }
         guard set.state(of: version) == .old else {
-            throw StoreRefusal(
+            throw StoreFailure.refused(
                 .unmet, "\(purpose.rawValue) key \(id) is the \(set.state(of: version).rawValue) one: rotate first")
         }
         if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }) {
-            throw StoreRefusal(
+            throw StoreFailure.refused(
                 .unmet, "\(usage.count) values are still made with it: run postern key-file rotate until it finishes")
         }
         try put(keys.current.removing(purpose, id: id))

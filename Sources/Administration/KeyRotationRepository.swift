@@ -45,42 +45,40 @@ package struct KeyRotationRepository: Sendable {
     }
 
     /// Rows that a pass looks at.
-    package func rows() throws -> Int {
-        try database.read { connection in
-            try Table.all.reduce(0) { sum, table in
-                let count: Int? = try connection.value(
-                    "SELECT COUNT(*) AS count FROM \(raw: table.name) WHERE \(raw: table.key) IS NOT NULL")
-                return sum + (count ?? 0)
-            }
+    package func rows() throws(StoreFailure) -> Int {
+        var count = 0
+        for table in Table.all {
+            count += try database.value("SELECT COUNT(*) FROM \(raw: table.name) WHERE \(raw: table.key) IS NOT NULL") ?? 0
         }
+        return count
     }
 
     /// How many values each key of the purposes seal and index made. Walks through the tables.
-    package func usage() throws -> [Usage] {
-        try database.read { connection in
-            var counts: [KeyPurpose: [String: Int]] = [:]
-            func count(_ purpose: KeyPurpose, _ column: String, _ table: String) throws {
-                let rows = try connection.rows(
-                    """
-                    SELECT \(raw: column) AS key, COUNT(*) AS count FROM \(raw: table) WHERE \(raw: column) IS NOT NULL
-                    GROUP BY \(raw: column)
-                    """)
-                for row in rows { counts[purpose, default: [:]][try row["key"], default: 0] += try row["count"] }
-            }
-            for table in Table.all { try count(.seal, table.key, table.name) }
-            try count(.index, "index_key", "inboxes")
-            return counts.flatMap { purpose, keys in keys.map { Usage(purpose: purpose, key: $0.key, count: $0.value) } }
-                .sorted { ($0.purpose.rawValue, $0.key) < ($1.purpose.rawValue, $1.key) }
+    package func usage() throws(StoreFailure) -> [Usage] {
+        var counts: [KeyPurpose: [String: Int]] = [:]
+        func count(_ purpose: KeyPurpose, _ column: String, _ table: String) throws(StoreFailure) {
+            let rows = try database.rows(
+                """
+                SELECT \(raw: column) AS key, COUNT(*) AS count FROM \(raw: table) WHERE \(raw: column) IS NOT NULL
+                GROUP BY \(raw: column)
+                """)
+            for row in rows { counts[purpose, default: [:]][try row["key"], default: 0] += try row["count"] }
         }
+        for table in Table.all { try count(.seal, table.key, table.name) }
+        try count(.index, "index_key", "inboxes")
+        return counts.flatMap { purpose, keys in keys.map { Usage(purpose: purpose, key: $0.key, count: $0.value) } }
+            .sorted { ($0.purpose.rawValue, $0.key) < ($1.purpose.rawValue, $1.key) }
     }
 
     /// Brings the next rows to the keys in use.
-    package func step(_ position: Position, limit: Int = batch) throws -> Step {
+    package func step(_ position: Position, limit: Int = batch) throws(StoreFailure) -> Step {
         guard Table.all.indices.contains(position.table) else { return Step(next: nil, seen: 0, changed: 0) }
         let table = Table.all[position.table]
         let ring = keys.current
         // Looked at without a writer's lock first: a pass that finds nothing to do is in no one's way.
-        let found = try database.read { try table.rows($0, after: position.after, limit: limit) }
+        let found = try database.read { connection throws(StoreFailure) in
+            try table.rows(connection, after: position.after, limit: limit)
+        }
         guard let last = found.last else {
             let next = position.table + 1
             return Step(
@@ -89,7 +87,7 @@ package struct KeyRotationRepository: Sendable {
         }
         var changed = 0
         if found.contains(where: { $0.isBehind(ring) }) {
-            changed = try database.write(.relaxed) { connection in
+            changed = try database.write(.relaxed) { connection throws(StoreFailure) in
                 var count = 0
                 for row in try table.rows(connection, after: position.after, limit: limit) where row.isBehind(ring) {
                     if row.key != ring.seal.active.idText { try reseal(connection, table, row) }
@@ -102,7 +100,7 @@ package struct KeyRotationRepository: Sendable {
         return Step(next: Position(table: position.table, after: last.identity), seen: found.count, changed: changed)
     }
 
-    private func reseal(_ connection: any DatabaseConnection, _ table: Table, _ row: Row) throws {
+    private func reseal(_ connection: any DatabaseConnection, _ table: Table, _ row: Row) throws(StoreFailure) {
         let octets = try sealer.open(SealedValue(key: row.key, octets: row.sealed), row.context)
         let sealed = try sealer.seal(octets, row.context, connection)
         try connection.run(
@@ -112,7 +110,7 @@ package struct KeyRotationRepository: Sendable {
             """)
     }
 
-    private func reindex(_ connection: any DatabaseConnection, _ row: Row) throws {
+    private func reindex(_ connection: any DatabaseConnection, _ row: Row) throws(StoreFailure) {
         let entry = index.entry(try sealer.openAddress(SealedValue(key: row.key, octets: row.sealed), row.context))
         try connection.require(.index, entry.key)
         try connection.run(
@@ -123,9 +121,9 @@ package struct KeyRotationRepository: Sendable {
     }
 
     /// From now on new values are made with the keys in use here, on whatever host, or not at all.
-    package func demandActiveKeys(_ change: Change) throws {
+    package func demandActiveKeys(_ change: Change) throws(StoreFailure) {
         let ring = keys.current
-        try database.write(.durable) { connection in
+        try database.write(.durable) { connection throws(StoreFailure) in
             try connection.demand(.seal, ring.seal.active.idText)
             try connection.demand(.index, ring.index.active.idText)
             try connection.audit(
@@ -134,8 +132,10 @@ package struct KeyRotationRepository: Sendable {
     }
 
     /// Notes that a key was taken out of the key file.
-    package func noteRetired(_ purpose: KeyPurpose, _ id: String, _ change: Change) throws {
-        try database.write(.durable) { try $0.audit(change, "key-file.retire", "key-file", "\(purpose.rawValue) \(id)") }
+    package func noteRetired(_ purpose: KeyPurpose, _ id: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try connection.audit(change, "key-file.retire", "key-file", "\(purpose.rawValue) \(id)")
+        }
     }
 }
 
@@ -163,10 +163,10 @@ private struct Table: Sendable {
     let sealed: String
     /// Columns that the context is made of, and how.
     let place: String
-    let context: @Sendable (SQLRow) throws -> SealContext
+    let context: @Sendable (SQLRow) throws(StoreFailure) -> SealContext
     var hasIndex = false
 
-    func rows(_ connection: any DatabaseConnection, after: SQLValue, limit: Int) throws -> [Row] {
+    func rows(_ connection: any DatabaseConnection, after: SQLValue, limit: Int) throws(StoreFailure) -> [Row] {
         try connection.rows(
             """
             SELECT \(raw: identity) AS identity, \(raw: key) AS key, \(raw: sealed) AS sealed, \(raw: place),
@@ -174,7 +174,7 @@ private struct Table: Sendable {
             FROM \(raw: name) WHERE \(raw: identity) > \(after) AND \(raw: key) IS NOT NULL
             ORDER BY \(raw: identity) LIMIT \(limit)
             """
-        ).map { row in
+        ).map { row throws(StoreFailure) in
             let identity: SQLValue = if case .text = start { .text(try row["identity"]) } else { .integer(try row["identity"]) }
             return try Row(
                 identity: identity, key: row["key"], sealed: row["sealed"], context: context(row), indexKey: row["index_key"])
@@ -184,21 +184,22 @@ private struct Table: Sendable {
     static let all = [
         Table(
             name: "users", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "id",
-            context: { .userName(user: try $0["id"]) }),
+            context: { row throws(StoreFailure) in .userName(user: try row["id"]) }),
         Table(
             name: "inboxes", identity: "id", start: .integer(0), key: "address_key", sealed: "address_sealed", place: "user_id",
-            context: { .inbox(user: try $0["user_id"]) }, hasIndex: true),
+            context: { row throws(StoreFailure) in .inbox(user: try row["user_id"]) }, hasIndex: true),
         Table(
             name: "stored_tokens", identity: "token", start: .text(""), key: "address_key", sealed: "address_sealed",
-            place: "token", context: { .storedToken(try $0["token"]) }),
+            place: "token", context: { row throws(StoreFailure) in .storedToken(try row["token"]) }),
         Table(
             name: "dkim_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
-            place: "domain, selector", context: { .dkimKey(domain: try $0["domain"], selector: try $0["selector"]) }),
+            place: "domain, selector",
+            context: { row throws(StoreFailure) in .dkimKey(domain: try row["domain"], selector: try row["selector"]) }),
         Table(
             name: "identity_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
-            place: "kid", context: { .identityKey(try $0["kid"]) }),
+            place: "kid", context: { row throws(StoreFailure) in .identityKey(try row["kid"]) }),
         Table(
             name: "passkeys", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "user_id",
-            context: { .passkeyName(user: try $0["user_id"]) }),
+            context: { row throws(StoreFailure) in .passkeyName(user: try row["user_id"]) }),
     ]
 }

@@ -16,7 +16,7 @@ package enum StoreBackup {
     }
 
     /// Copies one consistent state of the database into a new file, complete by itself, and looks through it.
-    /// Throws `ConfigurationError` (`exists`) rather than overwrite; `StoreRefusal` (`unmet`) for a server, which has its own
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own
     /// way.
     package static func make(_ location: DatabaseLocation, to file: String) throws -> Contents {
         let path = try path(location, file, "pg_dump --format=custom --file=\(file) '\(location)'")
@@ -30,12 +30,12 @@ package enum StoreBackup {
     }
 
     /// Puts a backup where the configuration says that the database is, and where there is none.
-    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `StoreRefusal` (`unmet`) while a service runs,
-    /// `PermanentStoreError` for what is damaged, was made by a newer program or with another key file.
+    /// Throws `ConfigurationError` (`exists`) rather than overwrite, `unmet` while a service runs,
+    /// a permanent failure for what is damaged, was made by a newer program or with another key file.
     package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
         let path = try path(location, file, "pg_restore --dbname='\(location)' \(file), into an empty database")
         guard let hold = try SQLiteDatabase.holdForRestore(path) else {
-            throw StoreRefusal(
+            throw StoreFailure.refused(
                 .unmet,
                 "postern serve is running on \(path), and still uses the files that were moved away: stop it first; nothing was changed"
             )
@@ -74,14 +74,14 @@ package enum StoreBackup {
 
     private static func path(_ location: DatabaseLocation, _ file: String, _ command: String) throws -> String {
         if let path = location.path { return path }
-        throw StoreRefusal(.unmet, "the database is on PostgreSQL, which has its own programs for this: \(command)")
+        throw StoreFailure.refused(.unmet, "the database is on PostgreSQL, which has its own programs for this: \(command)")
     }
 
     /// Keys may have been replaced since the backup was made.
-    private static func requireKeys(_ keys: KeyRing, _ database: any Database) throws {
+    private static func requireKeys(_ keys: KeyRing, _ database: any Database) throws(StoreFailure) {
         let store = Store(database: database, keys: keys, relayDomains: [])
         for usage in try store.keyRotation.usage() where keys[usage.purpose]?[usage.key] == nil {
-            throw PermanentStoreError(
+            throw StoreFailure.permanent(
                 .unsealing,
                 "\(usage.count) values in it were made with \(usage.purpose.rawValue) key \(usage.key), which the key file lacks: "
                     + "restore that line of the former key file, with the state old, and run postern key-file rotate afterwards")
@@ -89,8 +89,8 @@ package enum StoreBackup {
     }
 
     /// A backup may have been in other hands. What a database does by itself whenever it is read or written is to be what our
-    /// migrations made: triggers and views, compared in words. Throws `PermanentStoreError` that names what is not ours.
-    private static func requireOwnProgram(_ path: String) throws {
+    /// migrations made: triggers and views, compared in words. The failure names what is not ours.
+    private static func requireOwnProgram(_ path: String) throws(StoreFailure) {
         let own = path + "-own"
         let cleanUp = { (path: String) in for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
         cleanUp(own)
@@ -100,7 +100,7 @@ package enum StoreBackup {
             try? database.close()
             for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
         }
-        let (version, found) = try database.read { connection in
+        let (version, found) = try database.read { connection throws(StoreFailure) in
             let found = try program(connection)
             if let view = found.keys.filter({ $0.hasPrefix("view ") }).min() { throw foreign(view) }
             return (try connection.value("SELECT MAX(version) FROM schema_migrations", Int64.self) ?? 0, found)
@@ -112,24 +112,26 @@ package enum StoreBackup {
         if let name = found.filter({ expected[$0.key] != $0.value }).keys.min() { throw foreign(name) }
     }
 
-    private static func foreign(_ name: String) -> PermanentStoreError {
-        PermanentStoreError(
+    private static func foreign(_ name: String) -> StoreFailure {
+        .permanent(
             .unexpectedData,
             "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored")
     }
 
     /// `trigger NAME` and `view NAME` with their text, white space and quotes apart, which SQLite writes as it likes where a
     /// table is renamed.
-    private static func program(_ connection: any DatabaseConnection) throws -> [String: String] {
+    private static func program(_ connection: any DatabaseConnection) throws(StoreFailure) -> [String: String] {
         let rows = try connection.rows(
             "SELECT type || ' ' || name AS name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')")
-        return try rows.reduce(into: [:]) { texts, row in
+        var texts: [String: String] = [:]
+        for row in rows {
             let sql: String = try row["sql"]
             texts[try row["name"]] = sql.filter { !$0.isWhitespace && $0 != "\"" }
         }
+        return texts
     }
 
-    private static func examine(_ path: String, keys: KeyRing?) throws -> Contents {
+    private static func examine(_ path: String, keys: KeyRing?) throws(StoreFailure) -> Contents {
         let database = try SQLiteDatabase(path: path)
         defer {
             try? database.close()
@@ -140,8 +142,8 @@ package enum StoreBackup {
             try Store.checkKeys(keys, of: database)
             if pending.isEmpty { try requireKeys(keys, database) }
         }
-        return try database.read { connection in
-            func count(_ table: String) throws -> Int {
+        return try database.read { connection throws(StoreFailure) in
+            func count(_ table: String) throws(StoreFailure) -> Int {
                 try connection.value("SELECT COUNT(*) FROM \(raw: table)") ?? 0
             }
             return Contents(

@@ -20,13 +20,13 @@ package struct StoreCopy {
     /// What is wrong with the URL of a target; nil where nothing is.
     package static func complaint(about url: String) -> String? { PostgresDatabase.complaint(about: url) }
 
-    /// Copies a store on SQLite to the server of this URL, and closes that again. As `run`; throws `StoreRefusal` where the store
-    /// is not on SQLite.
+    /// Copies a store on SQLite to the server of this URL, and closes that again. As `run`; refused where the store is
+    /// not on SQLite.
     package static func copy(
         _ store: Store, to url: String, now: Int64, progress: (_ done: Int, _ total: Int) -> Void
-    ) throws -> [Count] {
+    ) throws(StoreFailure) -> [Count] {
         guard let source = store.database as? SQLiteDatabase else {
-            throw StoreRefusal(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
+            throw .refused(.unmet, "the database is on PostgreSQL already: copy it with pg_dump and pg_restore")
         }
         var settings = PostgresDatabase.Settings()
         settings.statementMilliseconds = 600_000
@@ -45,21 +45,21 @@ package struct StoreCopy {
     }
 
     /// Copies everything and counts both sides afterwards.
-    /// Throws `StoreRefusal` (`exists`) where the target holds rows, `PermanentStoreError` where the counts differ.
+    /// Throws `exists` where the target holds rows, `unexpectedData` where the counts differ.
     /// - Parameter progress: rows copied, and of how many.
-    package func run(now: Int64, progress: (_ done: Int, _ total: Int) -> Void) throws -> [Count] {
+    package func run(now: Int64, progress: (_ done: Int, _ total: Int) -> Void) throws(StoreFailure) -> [Count] {
         let pending = try Migrator().pending(source)
         guard pending.isEmpty else {
-            throw StoreRefusal(.unmet, "the database lacks \(pending.joined(separator: ", ")): run postern migrate first")
+            throw .refused(.unmet, "the database lacks \(pending.joined(separator: ", ")): run postern migrate first")
         }
         _ = try Migrator().migrate(target, now: now)
-        return try source.read { source in
+        return try source.read { source throws(StoreFailure) in
             let tables = try Self.tables(source)
-            let total = try tables.reduce(0) { try $0 + Self.count(source, $1.name) }
+            let total = try tables.map { table throws(StoreFailure) in try Self.count(source, table.name) }.reduce(0, +)
             // May run again after a serialisation failure, from the same snapshot of the source.
-            return try target.write(.durable) { target in
+            return try target.write(.durable) { target throws(StoreFailure) in
                 for table in tables where try Self.count(target, table.name) > 0 {
-                    throw StoreRefusal(
+                    throw .refused(
                         .exists, "the target already contains rows (\(table.name)): give an empty database; nothing was changed")
                 }
                 var done = 0
@@ -70,10 +70,10 @@ package struct StoreCopy {
                     }
                     try Self.setIdentity(table, from: source, to: target)
                 }
-                return try tables.map { table in
+                return try tables.map { table throws(StoreFailure) in
                     let (was, isNow) = (try Self.count(source, table.name), try Self.count(target, table.name))
                     guard was == isNow else {
-                        throw PermanentStoreError(
+                        throw .permanent(
                             .unexpectedData, "\(table.name) has \(was) rows, but \(isNow) were copied: nothing was changed")
                     }
                     return Count(table: table.name, rows: isNow)
@@ -93,16 +93,16 @@ package struct StoreCopy {
     }
 
     /// All tables, those that others refer to first. The history of migrations is the target's own.
-    private static func tables(_ source: any DatabaseConnection) throws -> [Table] {
+    private static func tables(_ source: any DatabaseConnection) throws(StoreFailure) -> [Table] {
         let names: [String] = try source.values(
             """
             SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'schema_migrations'
             ORDER BY name
             """)
-        var rest = try names.map { name in
+        var rest = try names.map { name throws(StoreFailure) in
             let columns: [(name: String, key: Int)] = try source.rows(
                 "SELECT name, pk FROM pragma_table_info(\(name)) ORDER BY cid"
-            ).map { try (name: $0["name"], key: $0["pk"]) }
+            ).map { row throws(StoreFailure) in try (name: row["name"], key: row["pk"]) }
             let key = columns.indices.filter { columns[$0].key > 0 }.sorted { columns[$0].key < columns[$1].key }
             let refersTo: [String] = try source.values("SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(\(name))")
             let sql: String? = try source.value("SELECT sql FROM sqlite_master WHERE name = \(name)")
@@ -114,20 +114,20 @@ package struct StoreCopy {
         while !rest.isEmpty {
             let known = Set(sorted.map(\.name))
             let ready = rest.filter { known.isSuperset(of: $0.refersTo) }
-            guard !ready.isEmpty else { throw PermanentStoreError(.unexpectedData, "tables refer to each other in a circle") }
+            guard !ready.isEmpty else { throw .permanent(.unexpectedData, "tables refer to each other in a circle") }
             sorted += ready
             rest.removeAll { table in ready.contains { $0.name == table.name } }
         }
         return sorted
     }
 
-    private static func count(_ connection: any DatabaseConnection, _ table: String) throws -> Int {
+    private static func count(_ connection: any DatabaseConnection, _ table: String) throws(StoreFailure) -> Int {
         try connection.value("SELECT COUNT(*) FROM \(raw: table)") ?? 0
     }
 
     private static func copy(
         _ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection, copied: (Int) -> Void
-    ) throws {
+    ) throws(StoreFailure) {
         let columns = table.columns.joined(separator: ", ")
         let key = table.key.map { table.columns[$0] }.joined(separator: ", ")
         var last: [SQLValue]?
@@ -150,13 +150,16 @@ package struct StoreCopy {
         }
     }
 
-    private static func insert(_ rows: [[SQLValue]], _ table: Table, _ columns: String, _ target: any DatabaseConnection) throws {
+    private static func insert(
+        _ rows: [[SQLValue]], _ table: Table, _ columns: String, _ target: any DatabaseConnection
+    ) throws(StoreFailure) {
         try target.run("INSERT INTO \(raw: table.name) (\(raw: columns)) VALUES \(rows: rows)")
     }
 
     /// The next identifier is one that the source never used, not even for a row that is gone.
-    private static func setIdentity(_ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection) throws
-    {
+    private static func setIdentity(
+        _ table: Table, from source: any DatabaseConnection, to target: any DatabaseConnection
+    ) throws(StoreFailure) {
         guard table.hasIdentity else { return }
         let used = try source.value("SELECT seq FROM sqlite_sequence WHERE name = \(table.name)", Int64.self) ?? 0
         guard used > 0 else { return }

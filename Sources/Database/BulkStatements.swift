@@ -33,8 +33,17 @@ package enum BulkStatements {
 extension SQLQuerying {
     /// Runs a query for many keys.
     /// - Parameter sql: the query, given the list in parentheses that is behind `IN`.
-    package func rows<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws -> [SQLRow] {
-        try BulkStatements.lists(keys).flatMap { try rows(sql("\(list: $0)")) }
+    package func rows<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws(StoreFailure) -> [SQLRow] {
+        var all: [SQLRow] = []
+        for list in BulkStatements.lists(keys) { all += try rows(sql("\(list: list)")) }
+        return all
+    }
+
+    /// The same of queries with one column.
+    package func values<Key: SQLBindable, Value: SQLReadable>(
+        for keys: [Key], _ sql: (_ list: SQL) -> SQL
+    ) throws(StoreFailure) -> [Value] {
+        try rows(for: keys, sql).map { row throws(StoreFailure) in try row.only() }
     }
 }
 
@@ -45,7 +54,7 @@ extension DatabaseConnection {
     ///   - ending: `ON CONFLICT`, `RETURNING`.
     /// - Returns: what `ending` returns, in any order.
     @discardableResult
-    package func insert(_ rows: [[any SQLBindable]], into table: String, _ ending: SQL = "") throws -> [SQLRow] {
+    package func insert(_ rows: [[any SQLBindable]], into table: String, _ ending: SQL = "") throws(StoreFailure) -> [SQLRow] {
         let rows = rows.map { $0.map(\.sqlValue) }
         var returned: [SQLRow] = []
         for range in BulkStatements.ranges(rows.count) {
@@ -57,7 +66,7 @@ extension DatabaseConnection {
 
     /// Changes rows by a table of values, whose columns are `v.column1`, `v.column2`…
     /// - Parameter assignments: what is behind `SET`; `key` is the column that `v.column1` tells rows by.
-    package func update(_ rows: [[any SQLBindable]], of table: String, key: String, _ assignments: SQL) throws {
+    package func update(_ rows: [[any SQLBindable]], of table: String, key: String, _ assignments: SQL) throws(StoreFailure) {
         let rows = rows.map { $0.map(\.sqlValue) }
         for range in BulkStatements.ranges(rows.count) {
             try run(
@@ -71,7 +80,9 @@ extension DatabaseConnection {
     /// Runs a change for many keys; how many rows it touched.
     /// - Parameter sql: the change, given the list in parentheses that is behind `IN`.
     @discardableResult
-    package func run<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws -> Int {
-        try BulkStatements.lists(keys).reduce(0) { try $0 + run(sql("\(list: $1)")) }
+    package func run<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws(StoreFailure) -> Int {
+        var count = 0
+        for list in BulkStatements.lists(keys) { count += try run(sql("\(list: list)")) }
+        return count
     }
 }

@@ -30,17 +30,19 @@ package struct Dialect: Sendable, Hashable {
     }
 }
 
+/// What runs in a transaction. Where it throws, nothing of it remains.
+package typealias TransactionBody<T> = (any DatabaseConnection) throws(StoreFailure) -> T
+
 /// A connection inside a transaction. Valid only within the closure that it was handed to, and on its thread.
 ///
 /// An engine prepares each text once per connection and keeps it, and with it the names of its columns.
 package protocol DatabaseConnection: SQLQuerying {
     /// Runs a change and gives the number of rows it touched.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
     @discardableResult
-    func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int
+    func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int
 
     /// Runs several statements without parameters, separated by semicolons: table definitions.
-    func runScript(_ sql: String) throws
+    func runScript(_ sql: String) throws(StoreFailure)
 }
 
 /// A database: many readers and one writer at a time, over several processes or hosts. All calls block.
@@ -48,43 +50,42 @@ package protocol Database: SQLQuerying, Sendable {
     var dialect: Dialect { get }
 
     /// Runs `body` on one consistent snapshot. Concurrent reads run in parallel.
-    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T
+    func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T
 
     /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
     /// An engine may run it again after a serialisation failure, so it must have no effect outside the database.
     @discardableResult
-    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T
+    func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// The same, waiting for other writers no longer than `timeout` before `TemporaryStoreError` (`busy`); nil for the engine's
+    /// The same, waiting for other writers no longer than `timeout` before it is `busy`; nil for the engine's
     /// own time. An engine on which writers do not wait for each other may leave that aside.
     @discardableResult
-    func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
+    func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
     /// The same for a change of many rows, which would lose against each small one beside it: those wait until it has ended.
     /// It should take some ten milliseconds.
     @discardableResult
-    func writeAlone<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T
+    func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// Makes sure that what is written is still where others look for it. Throws `TemporaryStoreError` (`unreachable`).
-    func requireInPlace() throws
+    /// Makes sure that what is written is still where others look for it. Throws `unreachable` otherwise.
+    func requireInPlace() throws(StoreFailure)
 
     /// Held by a service for as long as it serves, together with other services: no one puts another database in place meanwhile.
-    /// Nil where the engine sees to that. Throws `TemporaryStoreError` (`busy`) where someone does so just now.
-    func holdForService() throws -> (any DatabaseLock)?
+    /// Nil where the engine sees to that. Throws `busy` where someone does so just now.
+    func holdForService() throws(StoreFailure) -> (any DatabaseLock)?
 
     /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards; others write meanwhile.
-    func rehearse<T>(_ body: (any Database) throws -> T) throws -> T
+    func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T
 
     /// Takes a lock that one holder has, of all processes and hosts on this database; nil where someone has it.
     /// It ends with the process that holds it, however that ends. Names are lower-case words with hyphens.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
-    func lock(_ name: String) throws -> (any DatabaseLock)?
+    func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)?
 
     /// The same database for whom no one can wait long: where connections are few, some are set apart for it.
     var first: any Database { get }
 
     /// Ends all connections; later calls fail. Waits for running ones.
-    func close() throws
+    func close() throws(StoreFailure)
 }
 
 /// A lock that is held until it is released, or lost with the connection that it hangs on.
@@ -98,28 +99,31 @@ package protocol DatabaseLock: Sendable {
 
 extension Database {
     /// The store's clock, one for all hosts: milliseconds since 1970.
-    package func clock() throws -> Int64 {
+    package func clock() throws(StoreFailure) -> Int64 {
         try value("SELECT \(raw: dialect.translate("{clock}")) AS now") ?? 0
     }
 
     package var first: any Database { self }
 
-    package func rows(_ text: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try read { try $0.rows(text, arguments) } }
+    package func rows(_ text: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
+        try read { connection throws(StoreFailure) in try connection.rows(text, arguments) }
+    }
 
-    package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T { try rehearsedInTransaction(body) }
+    package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+        try rehearsedInTransaction(body)
+    }
 
-    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
-    {
+    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try write(durability, body)
     }
 
-    package func writeAlone<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try write(durability, body)
     }
 
-    package func requireInPlace() throws {}
+    package func requireInPlace() throws(StoreFailure) {}
 
-    package func holdForService() throws -> (any DatabaseLock)? { nil }
+    package func holdForService() throws(StoreFailure) -> (any DatabaseLock)? { nil }
 }
 
 /// Threads that change something for one and read for others.

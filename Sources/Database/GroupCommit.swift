@@ -9,8 +9,8 @@ import Synchronization
 package final class GroupCommit: Sendable {
     /// A change, and who waits for it. `perform` runs the change and keeps its result; `finish` hands it over once it is durable.
     private struct Job: Sendable {
-        let perform: @Sendable (any DatabaseConnection) throws -> Void
-        let finish: @Sendable ((any Error)?) -> Void
+        let perform: @Sendable (any DatabaseConnection) throws(StoreFailure) -> Void
+        let finish: @Sendable (StoreFailure?) -> Void
     }
 
     private struct State {
@@ -27,7 +27,7 @@ package final class GroupCommit: Sendable {
     /// filter (30 s).
     private static let blockingPatience: Duration = .seconds(5)
 
-    /// Changes that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
+    /// Changes that may wait: beyond it callers get `resources`.
     package static let capacity = 10_000
     /// Changes in one transaction.
     private static let batch = 256
@@ -46,51 +46,52 @@ package final class GroupCommit: Sendable {
     /// Runs `change` in a durable transaction and gives its result. The change may be run again, alone, where another one in the
     /// same transaction failed, so that it must have no effect outside the database.
     package func run<Value: Sendable>(
-        _ change: @escaping @Sendable (any DatabaseConnection) throws -> Value
-    ) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            enqueue(change) { continuation.resume(with: $0) }
-        }
+        _ change: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
+    ) async throws(StoreFailure) -> Value {
+        try await withCheckedContinuation { continuation in
+            enqueue(change) { continuation.resume(returning: $0) }
+        }.get()
     }
 
     /// The same for a thread that may block, which asks again for some seconds while others write.
     package func runBlocking<Value: Sendable>(
-        _ change: @escaping @Sendable (any DatabaseConnection) throws -> Value
-    ) throws -> Value {
+        _ change: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
+    ) throws(StoreFailure) -> Value {
         let deadline = ContinuousClock.now + Self.blockingPatience
         while true {
             do {
                 return try runOnce(change)
-            } catch let error as TemporaryStoreError where error.code == .busy && ContinuousClock.now < deadline {}
+            } catch  where error.code == .temporary(.busy) && ContinuousClock.now < deadline {}
         }
     }
 
-    private func runOnce<Value: Sendable>(_ change: @escaping @Sendable (any DatabaseConnection) throws -> Value) throws -> Value
-    {
-        let result = ResultBox<Result<Value, any Error>>()
+    private func runOnce<Value: Sendable>(
+        _ change: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
+    ) throws(StoreFailure) -> Value {
+        let result = ResultBox<Result<Value, StoreFailure>>()
         let done = SystemSemaphore()
         enqueue(change) {
             result.value = $0
             done.signal()
         }
         done.wait()
-        return try result.value?.get() ?? { throw TemporaryStoreError(.resources, "a change was not run") }()
+        return try (result.value ?? .failure(.temporary(.resources, "a change was not run"))).get()
     }
 
     private func enqueue<Value: Sendable>(
-        _ change: @escaping @Sendable (any DatabaseConnection) throws -> Value,
-        _ answer: @escaping @Sendable (Result<Value, any Error>) -> Void
+        _ change: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value,
+        _ answer: @escaping @Sendable (Result<Value, StoreFailure>) -> Void
     ) {
         let result = ResultBox<Value>()
         let job = Job(
-            perform: { result.value = try change($0) },
+            perform: { connection throws(StoreFailure) in result.value = try change(connection) },
             finish: { error in
                 if let error {
                     answer(.failure(error))
                 } else if let value = result.value {
                     answer(.success(value))
                 } else {
-                    answer(.failure(TemporaryStoreError(.resources, "a change was not run")))
+                    answer(.failure(.temporary(.resources, "a change was not run")))
                 }
             })
         let isTaken = state.withLock { state in
@@ -101,7 +102,7 @@ package final class GroupCommit: Sendable {
         if isTaken {
             wakeUp.signal()
         } else {
-            job.finish(TemporaryStoreError(.resources, "too many changes are waiting, or the store is closing"))
+            job.finish(.temporary(.resources, "too many changes are waiting, or the store is closing"))
         }
     }
 
@@ -136,18 +137,17 @@ package final class GroupCommit: Sendable {
 
     private func commit(_ jobs: [Job]) {
         do {
-            try database.write(.durable, timeout: Self.timeout) { connection in
+            try database.write(.durable, timeout: Self.timeout) { connection throws(StoreFailure) in
                 for job in jobs { try job.perform(connection) }
             }
             for job in jobs { job.finish(nil) }
         } catch {
-            if jobs.count == 1, !(error is TemporaryStoreError) { return jobs[0].finish(error) }
+            if jobs.count == 1, !error.isTemporary { return jobs[0].finish(error) }
             // One failed and took the others along: each by itself, unless the store is away for all.
-            let isTemporary = error is TemporaryStoreError
             for job in jobs {
-                if isTemporary { job.finish(error) } else { commit([job]) }
+                if error.isTemporary { job.finish(error) } else { commit([job]) }
             }
-            guard isTemporary else { return }
+            guard error.isTemporary else { return }
             // Anyone who waits behind them would wait as long for nothing.
             let others = state.withLock { state in
                 defer { state.jobs = [] }

@@ -10,7 +10,7 @@ package final class GroupRead: Sendable {
     /// it over.
     private struct Job: Sendable {
         let perform: @Sendable (any DatabaseConnection) -> Bool
-        let finish: @Sendable ((any Error)?) -> Void
+        let finish: @Sendable (StoreFailure?) -> Void
     }
 
     private struct State {
@@ -20,7 +20,7 @@ package final class GroupRead: Sendable {
         var awake = 0
     }
 
-    /// Reads that may wait: beyond it callers get `TemporaryStoreError` (`resources`).
+    /// Reads that may wait: beyond it callers get `resources`.
     package static let capacity = 10_000
     /// Reads on one snapshot: with a slow disk no one waits for more than these.
     private static let batch = 16
@@ -39,13 +39,14 @@ package final class GroupRead: Sendable {
 
     /// Runs `read` and gives its result, or throws its error. It may be run again, alone, where it or another one on the same
     /// snapshot failed.
-    package func run<Value: Sendable>(_ read: @escaping @Sendable (any DatabaseConnection) throws -> Value) async throws -> Value
-    {
-        try await withUnsafeThrowingContinuation { continuation in
-            let result = ResultBox<Result<Value, any Error>>()
+    package func run<Value: Sendable>(
+        _ read: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
+    ) async throws(StoreFailure) -> Value {
+        try await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<Value, StoreFailure>, Never>) in
+            let result = ResultBox<Result<Value, StoreFailure>>()
             let job = Job(
                 perform: { connection in
-                    do {
+                    do throws(StoreFailure) {
                         result.value = .success(try read(connection))
                         return true
                     } catch {
@@ -55,8 +56,8 @@ package final class GroupRead: Sendable {
                 },
                 finish: { error in
                     continuation.resume(
-                        with: error.map { .failure($0) } ?? result.value
-                            ?? .failure(TemporaryStoreError(.resources, "a read was not run")))
+                        returning: error.map { .failure($0) } ?? result.value
+                            ?? .failure(.temporary(.resources, "a read was not run")))
                 })
             let (isTaken, wakes) = state.withLock { state in
                 guard !state.isClosed, state.jobs.count < Self.capacity else { return (false, false) }
@@ -67,8 +68,8 @@ package final class GroupRead: Sendable {
                 return (true, true)
             }
             if wakes { wakeUp.signal() }
-            if !isTaken { job.finish(TemporaryStoreError(.resources, "too many reads are waiting, or the store is closing")) }
-        }
+            if !isTaken { job.finish(.temporary(.resources, "too many reads are waiting, or the store is closing")) }
+        }.get()
     }
 
     /// Ends the threads once everything that waits is read. Later reads are refused.

@@ -20,13 +20,13 @@ package struct Migrator: Sendable {
     package var currentVersion: Int64 { migrations.last?.version ?? 0 }
 
     /// Applies what is missing. Several processes may try at once: each step takes the writer's lock and looks again.
-    /// Throws `PermanentStoreError` where the database is newer than the program or its history is another one.
+    /// Throws `newerSchema` where the database is newer than the program, `changedMigration` where its history is another one.
     /// A database that lacks nothing is only read.
-    package func migrate(_ database: any Database, now: Int64) throws -> MigrationReport {
+    package func migrate(_ database: any Database, now: Int64) throws(StoreFailure) -> MigrationReport {
         if try pending(database).isEmpty {
             return MigrationReport(from: currentVersion, to: currentVersion, applied: [])
         }
-        try database.write(.durable) { connection in
+        try database.write(.durable) { connection throws(StoreFailure) in
             try connection.runScript(
                 database.dialect.translate(
                     """
@@ -38,10 +38,10 @@ package struct Migrator: Sendable {
                     )
                     """))
         }
-        let from = try database.read { try check($0) }
+        let from = try database.read(check)
         var applied: [String] = []
         for migration in migrations where migration.version > from {
-            let isNew = try database.write(.durable) { connection in
+            let isNew = try database.write(.durable) { connection throws(StoreFailure) in
                 try connection.runScript(database.dialect.translate(Self.prologue))
                 guard try check(connection) < migration.version else { return false }
                 try connection.runScript(database.dialect.translate(migration.sql))
@@ -58,12 +58,12 @@ package struct Migrator: Sendable {
     }
 
     /// Names of the migrations that the database still lacks, without changing anything.
-    package func pending(_ database: any Database) throws -> [String] {
-        try database.read { connection in
+    package func pending(_ database: any Database) throws(StoreFailure) -> [String] {
+        try database.read { connection throws(StoreFailure) in
             let version: Int64
-            do {
+            do throws(StoreFailure) {
                 version = try check(connection)
-            } catch let error as PermanentStoreError where error.code == .statement {
+            } catch  where error.code == .permanent(.statement) {
                 version = 0  // no table of migrations yet
             }
             return migrations.filter { $0.version > version }.map(Self.title)
@@ -71,23 +71,23 @@ package struct Migrator: Sendable {
     }
 
     /// Whether any migration has been applied, without changing anything.
-    package func isBegun(_ database: any Database) throws -> Bool { try pending(database).count < migrations.count }
+    package func isBegun(_ database: any Database) throws(StoreFailure) -> Bool { try pending(database).count < migrations.count }
 
     /// The version of the database, after comparing its history with this program's.
-    private func check(_ connection: any DatabaseConnection) throws -> Int64 {
+    private func check(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
         let rows = try connection.rows("SELECT version, checksum FROM schema_migrations ORDER BY version")
         var version: Int64 = 0
         for row in rows {
             version = try row["version"]
             guard let known = migrations.first(where: { $0.version == version }) else {
                 let newest: Int64 = try rows.last?["version"] ?? version
-                throw PermanentStoreError(
+                throw .permanent(
                     .newerSchema,
                     "the database has schema version \(newest), this program knows up to \(currentVersion): "
                         + "run the newer postern that migrated it")
             }
             guard try row["checksum"] == known.checksum else {
-                throw PermanentStoreError(
+                throw .permanent(
                     .changedMigration,
                     "migration \(Self.title(known)) in the database is not the one this program has: use the build that made it")
             }

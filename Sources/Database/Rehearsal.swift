@@ -4,29 +4,28 @@ extension Database {
     /// Runs `body` on a database with the contents of this one, of which nothing remains afterwards.
     /// This one way fits every engine with versions of rows: a transaction that is rolled back at the end. An engine that
     /// would keep other writers waiting for so long brings its own.
-    package func rehearsedInTransaction<T>(_ body: (any Database) throws -> T) throws -> T {
-        try rehearsed(body) { change in try write(.relaxed, change) }
+    package func rehearsedInTransaction<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+        try rehearsed(body) { change throws(StoreFailure) in try write(.relaxed, change) }
     }
 
     /// The same in a transaction of the engine's own making.
     package func rehearsed<T>(
-        _ body: (any Database) throws -> T,
-        in transaction: @escaping (_ change: (any DatabaseConnection) throws -> Void) throws -> Void
-    ) throws -> T {
-        var result: Result<T, any Error>?
+        _ body: (any Database) throws(StoreFailure) -> T,
+        in transaction: @escaping (_ change: TransactionBody<Void>) throws(StoreFailure) -> Void
+    ) throws(StoreFailure) -> T {
+        var result: Result<T, StoreFailure>?
         do {
-            try transaction { connection in
+            try transaction { connection throws(StoreFailure) in
                 let rehearsal = RehearsalDatabase(dialect: dialect, connection: connection)
-                result = Result { try body(rehearsal) }
-                throw RehearsalEnd()
+                result = Result { () throws(StoreFailure) in try body(rehearsal) }
+                // Whatever its result: only what throws is rolled back.
+                throw .permanent(.rehearsed, "a rehearsal has ended")
             }
-        } catch is RehearsalEnd {}
-        guard let result else { throw PermanentStoreError(.statement, "a rehearsal gave no result") }
+        } catch  where error.code == .permanent(.rehearsed) {}
+        guard let result else { throw .permanent(.statement, "a rehearsal gave no result") }
         return try result.get()
     }
 }
-
-private struct RehearsalEnd: Error {}
 
 private struct RehearsedLock: DatabaseLock {
     var isHeld: Bool { true }
@@ -43,9 +42,9 @@ private final class RehearsalDatabase: Database, @unchecked Sendable {
         self.connection = connection
     }
 
-    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T { try body(connection) }
+    func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T { try body(connection) }
 
-    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try connection.run("SAVEPOINT rehearsal")
         do {
             let result = try body(connection)
@@ -59,7 +58,7 @@ private final class RehearsalDatabase: Database, @unchecked Sendable {
     }
 
     /// No one else sees a rehearsal.
-    func lock(_ name: String) throws -> (any DatabaseLock)? { RehearsedLock() }
+    func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? { RehearsedLock() }
 
-    func close() throws {}
+    func close() throws(StoreFailure) {}
 }

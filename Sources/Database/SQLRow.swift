@@ -19,13 +19,9 @@ package final class SQLColumns: Sendable {
         places = Dictionary(names.enumerated().map { ($1, $0) }, uniquingKeysWith: { _, _ in nil })
     }
 
-    fileprivate func place(_ name: String) throws -> Int {
-        guard let place = places[name] else {
-            throw PermanentStoreError(.unexpectedData, "a result has no column \(name)")
-        }
-        guard let place else {
-            throw PermanentStoreError(.unexpectedData, "a result has several columns \(name)")
-        }
+    fileprivate func place(_ name: String) throws(StoreFailure) -> Int {
+        guard let place = places[name] else { throw .permanent(.unexpectedData, "a result has no column \(name)") }
+        guard let place else { throw .permanent(.unexpectedData, "a result has several columns \(name)") }
         return place
     }
 }
@@ -41,21 +37,21 @@ package struct SQLRow: Sendable {
         (self.columns, self.values) = (columns, values)
     }
 
-    /// A column by the name that the statement gives it. Throws `PermanentStoreError` where there is none, or where it is of
-    /// another type; an optional is nil for NULL. Errors say which column, never its value: it may be private.
+    /// A column by the name that the statement gives it. Throws `unexpectedData` where there is none, or where it is of another
+    /// type; an optional is nil for NULL. Errors say which column, never its value: it may be private.
     package subscript<Value: SQLReadable>(_ name: String) -> Value {
-        get throws {
+        get throws(StoreFailure) {
             guard let value = Value.read(values[try columns.place(name)]) else {
-                throw PermanentStoreError(.unexpectedData, "column \(name) of a result is not of type \(Value.self)")
+                throw .permanent(.unexpectedData, "column \(name) of a result is not of type \(Value.self)")
             }
             return value
         }
     }
 
-    /// The only column. Throws `PermanentStoreError` where there are several, or where it is of another type.
-    package func only<Value: SQLReadable>(_ type: Value.Type = Value.self) throws -> Value {
+    /// The only column. Throws `unexpectedData` where there are several, or where it is of another type.
+    package func only<Value: SQLReadable>(_ type: Value.Type = Value.self) throws(StoreFailure) -> Value {
         guard values.count == 1, let name = columns.names.first else {
-            throw PermanentStoreError(.unexpectedData, "a result has \(values.count) columns in place of one")
+            throw .permanent(.unexpectedData, "a result has \(values.count) columns in place of one")
         }
         return try self[name]
     }
@@ -65,38 +61,35 @@ package struct SQLRow: Sendable {
 package protocol SQLQuerying {
     /// Runs a query, or a change with RETURNING, and gives all its rows.
     /// - Parameter text: each `?` is one argument, in order.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
-    func rows(_ text: String, _ arguments: [SQLValue]) throws -> [SQLRow]
+    func rows(_ text: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow]
 }
 
 extension SQLQuerying {
     /// All rows.
-    package func rows(_ sql: SQL) throws -> [SQLRow] { try rows(sql.text, sql.arguments) }
+    package func rows(_ sql: SQL) throws(StoreFailure) -> [SQLRow] { try rows(sql.text, sql.arguments) }
 
     /// The first row, or nil. The query itself should ensure that there is only one.
-    package func row(_ sql: SQL) throws -> SQLRow? { try rows(sql).first }
+    package func row(_ sql: SQL) throws(StoreFailure) -> SQLRow? { try rows(sql).first }
 
     /// The only column of the first row; nil where there is no row, or NULL in it.
-    package func value<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws -> Value? {
+    package func value<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws(StoreFailure) -> Value? {
         try row(sql)?.only(Value?.self)
     }
 
     /// The only column of each row.
-    package func values<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws -> [Value] {
-        try rows(sql).map { try $0.only() }
+    package func values<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws(StoreFailure) -> [Value] {
+        try rows(sql).map { row throws(StoreFailure) in try row.only() }
     }
 }
 
 extension DatabaseConnection {
     /// Runs a change and gives the number of rows it touched.
     @discardableResult
-    package func run(_ sql: SQL) throws -> Int { try run(sql.text, sql.arguments) }
+    package func run(_ sql: SQL) throws(StoreFailure) -> Int { try run(sql.text, sql.arguments) }
 
     /// Runs an insertion that returns one column, such as the identifier of the row.
-    package func inserted(_ sql: SQL) throws -> Int64 {
-        guard let number: Int64 = try value(sql) else {
-            throw PermanentStoreError(.unexpectedData, "an insertion returned nothing")
-        }
+    package func inserted(_ sql: SQL) throws(StoreFailure) -> Int64 {
+        guard let number: Int64 = try value(sql) else { throw .permanent(.unexpectedData, "an insertion returned nothing") }
         return number
     }
 }

@@ -58,7 +58,9 @@ package enum LocalProbe {
             defer { try? database.close() }
             facts.pendingMigrations = try Migrator().pending(database)
             // A change of no row still needs the right to write.
-            _ = try database.write(.relaxed) { try $0.run("DELETE FROM schema_migrations WHERE version < 0", []) }
+            _ = try database.write(.relaxed) { connection throws(StoreFailure) in
+                try connection.run("DELETE FROM schema_migrations WHERE version < 0", [])
+            }
             guard facts.pendingMigrations.isEmpty else { return }
             // And a change of one, room on the disk.
             try database.checkWritable(now: now)
@@ -71,9 +73,7 @@ package enum LocalProbe {
             facts.removals = try StatusReport.removals(store, now)
             // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
             if configuration.database.path != nil {
-                facts.damage = try database.read { connection in
-                    try connection.rows("PRAGMA quick_check(5)").map { try $0.only(String.self) }
-                }.filter { $0 != "ok" }
+                facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter { $0 != "ok" }
             }
             facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(
                 \.refusal)

@@ -31,7 +31,7 @@ struct ImportBatch {
 
     /// Takes what it can.
     /// - Returns: what became of each row; nil for those that are left.
-    func apply(_ connection: any DatabaseConnection, _ rows: [ImportRow]) throws -> [ImportOutcome?] {
+    func apply(_ connection: any DatabaseConnection, _ rows: [ImportRow]) throws(StoreFailure) -> [ImportOutcome?] {
         var outcomes = [ImportOutcome?](repeating: nil, count: rows.count)
         var candidates = try known(connection, new(connection, alone(rows)))
         guard !candidates.isEmpty else { return outcomes }
@@ -52,7 +52,7 @@ struct ImportBatch {
     // MARK: Which
 
     /// Rows that are well-formed and name nothing that another row names.
-    private func alone(_ rows: [ImportRow]) throws -> [Candidate] {
+    private func alone(_ rows: [ImportRow]) throws(StoreFailure) -> [Candidate] {
         var handles: [String: Int] = [:]
         var names: [String: Int] = [:]
         var indexes: [[UInt8]: Int] = [:]
@@ -62,43 +62,43 @@ struct ImportBatch {
             if let address = row.account?.address { names[address.wireForm, default: 0] += 1 }
             if let inbox = row.inbox { indexes[imports.index.entry(inbox.address.revealed).exact, default: 0] += 1 }
         }
-        return try rows.enumerated().compactMap { index, row in
+        var candidates: [Candidate] = []
+        for (index, row) in rows.enumerated() {
             guard let inbox = row.inbox, !inbox.isReplyOnly, handles[row.user] == 1,
                 (try? Identifier.checked(row.user, "a user's identifier")) == row.user
-            else { return nil }
+            else { continue }
             let name = row.name.flatMap { try? Identifier.checkedName($0) }
-            guard (row.name == nil) == (name == nil) else { return nil }
+            guard (row.name == nil) == (name == nil) else { continue }
             let address = inbox.address.revealed
-            if let domain = HostName(address.domain), imports.relayDomains.contains(where: domain.isWithin) { return nil }
+            if let domain = HostName(address.domain), imports.relayDomains.contains(where: domain.isWithin) { continue }
             let entry = imports.index.entry(address)
-            guard indexes[entry.exact] == 1 else { return nil }
+            guard indexes[entry.exact] == 1 else { continue }
             let given = [row.account?.sub, row.account?.address?.wireForm].compactMap { $0 }
             guard given.allSatisfy({ names[$0] == 1 }), row.account?.address != nil || !imports.relayDomains.isEmpty else {
-                return nil
+                continue
             }
-            let sub = try row.account?.sub ?? Base32.characters(fromRandom: imports.addresses.random(AddressRepository.subLength))
-            return Candidate(index: index, row: row, name: name, inbox: inbox, entry: entry, sub: sub)
+            let sub = try imports.sub(row.account?.sub)
+            candidates.append(Candidate(index: index, row: row, name: name, inbox: inbox, entry: entry, sub: sub))
         }
+        return candidates
     }
 
     /// Those of which nothing is there yet.
-    private func new(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws -> [Candidate] {
-        let users = Set(
-            try connection.rows(for: candidates.map(\.row.user)) { "SELECT handle FROM users WHERE handle IN \($0)" }
-                .map { try $0.only(String.self) })
+    private func new(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) -> [Candidate] {
+        let users = try Set<String>(
+            connection.values(for: candidates.map(\.row.user)) { "SELECT handle FROM users WHERE handle IN \($0)" })
         let searched = candidates.filter(\.inbox.isVerified).map { imports.index.search($0.inbox.address.revealed).exact }
-        let owned = Set(
-            try connection.rows(for: searched.flatMap { [$0.0, $0.1] }) {
+        let owned = try Set(
+            connection.values(for: searched.flatMap { [$0.0, $0.1] }) {
                 "SELECT address_index FROM inboxes WHERE address_index IN \($0) AND verified_at IS NOT NULL"
-            }.map { SQLValue.blob(try $0.only()) })
+            }.map(SQLValue.blob))
         let given = candidates.compactMap(\.row.account)
-        let subs = Set(
-            try connection.rows(for: given.compactMap(\.sub)) { "SELECT sub FROM accounts WHERE sub IN \($0)" }
-                .map { try $0.only(String.self) })
+        let subs = try Set<String>(
+            connection.values(for: given.compactMap(\.sub)) { "SELECT sub FROM accounts WHERE sub IN \($0)" })
         let taken = Set(
             try connection.rows(for: given.compactMap(\.address?.localPart)) {
                 "SELECT local_part, domain FROM relay_addresses WHERE local_part IN \($0)"
-            }.map { try AddrSpec(row: $0) })
+            }.map(AddrSpec.init(row:)))
         func marks(_ account: ImportRow.Account) -> [[UInt8]] {
             [account.sub, account.address?.wireForm].compactMap { $0 }.map(imports.marks.retired)
         }
@@ -115,55 +115,58 @@ struct ImportBatch {
     }
 
     /// Those whose team and group of apps are there, with them.
-    private func known(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws -> [Candidate] {
+    private func known(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) -> [Candidate] {
         struct Place: Hashable {
             let team: String
             let app: String?
         }
         var places: [Place: (Team, AppGroup)?] = [:]
-        func find(_ place: Place) throws -> (Team, AppGroup)? {
+        func find(_ place: Place) throws(StoreFailure) -> (Team, AppGroup)? {
             do {
                 let team = try connection.team(place.team)
                 if let app = place.app { return (team, try connection.appGroup(team: team, clientID: app)) }
                 return try connection.knownUsualGroup(team: team).map { (team, $0) }
-            } catch is StoreRefusal {
+            } catch  where error.isRefusal {
                 return nil
             }
         }
-        return try candidates.compactMap { candidate in
-            guard let account = candidate.row.account else { return candidate }
-            let place = Place(team: account.team, app: account.app)
-            if places[place] == nil { places[place] = .some(try find(place)) }
-            guard let found = places[place] ?? nil else { return nil }
-            var candidate = candidate
-            (candidate.team, candidate.group) = (found.0, found.1)
-            return candidate
+        var known: [Candidate] = []
+        for var candidate in candidates {
+            if let account = candidate.row.account {
+                let place = Place(team: account.team, app: account.app)
+                if places[place] == nil { places[place] = .some(try find(place)) }
+                guard let found = places[place] ?? nil else { continue }
+                (candidate.team, candidate.group) = (found.0, found.1)
+            }
+            known.append(candidate)
         }
+        return known
     }
 
     // MARK: Adding
 
-    private func addUsers(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws {
+    private func addUsers(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws(StoreFailure) {
         let added = try connection.insert(
             candidates.map { [$0.row.user, change.now, Self.inboxNumber] },
             into: "users (handle, created_at, last_inbox_number)", "RETURNING handle AS name, id")
         try Self.number(&candidates, \.user, by: \.row.user, added)
         try imports.sealer.require(connection)
-        let names = try candidates.compactMap { candidate -> [any SQLBindable]? in
-            guard let name = candidate.name else { return nil }
+        var names: [[any SQLBindable]] = []
+        for candidate in candidates {
+            guard let name = candidate.name else { continue }
             let sealed = try imports.sealer.seal(name, .userName(user: candidate.user), nil)
-            return [candidate.user, sealed.key, sealed.octets]
+            names.append([candidate.user, sealed.key, sealed.octets])
         }
         try connection.update(names, of: "users", key: "id", "name_key = v.column2, name_sealed = v.column3")
         try connection.audit(change, candidates.map { ("user.add", "user:\($0.row.user)", "") })
     }
 
     /// The first inbox of a user is the one that mail goes to.
-    private func addInboxes(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws {
+    private func addInboxes(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) {
         guard let first = candidates.first else { return }
         try connection.require(.index, first.entry.key)
         try connection.insert(
-            candidates.map { candidate in
+            candidates.map { candidate throws(StoreFailure) in
                 let address = candidate.inbox.address.revealed
                 let sealed = try imports.sealer.seal(address, .inbox(user: candidate.user), nil)
                 return [
@@ -184,7 +187,7 @@ struct ImportBatch {
             })
     }
 
-    private func addAccounts(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws {
+    private func addAccounts(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws(StoreFailure) {
         // With a live grant at once: the trigger of grants then writes no second version of the account.
         let added = try connection.insert(
             candidates.compactMap { candidate in
@@ -209,7 +212,7 @@ struct ImportBatch {
             })
     }
 
-    private func addAddresses(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws {
+    private func addAddresses(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) {
         var issued = try imports.addresses.newAddresses(
             connection,
             candidates.compactMap { candidate in
@@ -239,11 +242,12 @@ struct ImportBatch {
     private static func number(
         _ candidates: inout [Candidate], _ number: WritableKeyPath<Candidate, Int64>, by name: KeyPath<Candidate, String>,
         _ rows: [SQLRow]
-    ) throws {
-        let numbers: [String: Int64] = try rows.reduce(into: [:]) { $0[try $1["name"]] = try $1["id"] }
+    ) throws(StoreFailure) {
+        var numbers: [String: Int64] = [:]
+        for row in rows { numbers[try row["name"]] = try row["id"] }
         for index in candidates.indices {
             guard let found = numbers[candidates[index][keyPath: name]] else {
-                throw PermanentStoreError(.unexpectedData, "a row that was just added is missing")
+                throw .permanent(.unexpectedData, "a row that was just added is missing")
             }
             candidates[index][keyPath: number] = found
         }

@@ -55,91 +55,91 @@ package struct ImportReading: Sendable {
     }
 
     /// The row, and whether its `verified` was passed over for lack of trust.
-    /// Throws `StoreRefusal` that says what is wrong without repeating an inbox address.
-    package func row(_ fields: ImportFields) throws -> (row: ImportRow, passedOverVerified: Bool) {
-        guard let user = fields[.user] else { throw StoreRefusal(.invalid, "user is missing") }
+    /// Throws a refusal that says what is wrong without repeating an inbox address.
+    package func row(_ fields: ImportFields) throws(StoreFailure) -> (row: ImportRow, passedOverVerified: Bool) {
+        guard let user = fields[.user] else { throw .refused(.invalid, "user is missing") }
         for (column, dependents) in ImportColumn.dependents where fields[column] == nil {
             if let lone = dependents.first(where: { fields[$0] != nil }) {
-                throw StoreRefusal(.invalid, "\(lone.rawValue) is given without \(column.rawValue)")
+                throw .refused(.invalid, "\(lone.rawValue) is given without \(column.rawValue)")
             }
         }
         let isVerified = try flag(fields, .verified) ?? false
-        let inbox = try fields[.inbox].map { text in
+        let inbox = try fields[.inbox].map { text throws(StoreFailure) in
             ImportRow.Inbox(
                 address: InboxAddress(try AddrSpec.typed(text)), isVerified: isVerified && trustsVerified,
                 isDefault: try flag(fields, .default) ?? false, isReplyOnly: try flag(fields, .replyOnly) ?? false)
         }
         if let inbox, inbox.isDefault, inbox.isReplyOnly {
-            throw StoreRefusal(.invalid, "a reply-only inbox cannot be the default")
+            throw .refused(.invalid, "a reply-only inbox cannot be the default")
         }
-        let account = try fields[.team].map { try self.account(team: $0, fields) }
+        let account = try fields[.team].map { team throws(StoreFailure) in try self.account(team: team, fields) }
         return (
             ImportRow(user: user, name: fields[.name], inbox: inbox, account: account), isVerified && !trustsVerified
         )
     }
 
-    private func account(team: String, _ fields: ImportFields) throws -> ImportRow.Account {
-        let sub = try fields[.sub].map { try self.sub($0) }
-        let address = try fields[.address].map { try self.address($0) }
-        let status = try fields[.realUserStatus].map { try self.status($0) }
-        let since = try fields[.since].map { try self.time($0) }
+    private func account(team: String, _ fields: ImportFields) throws(StoreFailure) -> ImportRow.Account {
+        let sub = try fields[.sub].map(self.sub)
+        let address = try fields[.address].map(self.address)
+        let status = try fields[.realUserStatus].map(self.status)
+        let since = try fields[.since].map(time)
         return ImportRow.Account(
             team: team, app: fields[.app], sub: sub, address: address, isForwardingOn: try forwarding(fields),
             sharesName: try flag(fields, .sharesName) ?? false, realUserStatus: status, since: since)
     }
 
-    private func flag(_ fields: ImportFields, _ column: ImportColumn) throws -> Bool? {
+    private func flag(_ fields: ImportFields, _ column: ImportColumn) throws(StoreFailure) -> Bool? {
         switch fields[column]?.lowercased() {
         case nil: return nil
         case "true", "yes", "1": return true
         case "false", "no", "0": return false
-        default: throw StoreRefusal(.invalid, "\(column.rawValue) must be true or false")
+        default: throw .refused(.invalid, "\(column.rawValue) must be true or false")
         }
     }
 
-    private func forwarding(_ fields: ImportFields) throws -> Bool {
+    private func forwarding(_ fields: ImportFields) throws(StoreFailure) -> Bool {
         switch fields[.forwarding]?.lowercased() {
         case nil, "on", "true", "yes", "1": return true
         case "off", "false", "no", "0": return false
-        default: throw StoreRefusal(.invalid, "forwarding must be on or off")
+        default: throw .refused(.invalid, "forwarding must be on or off")
         }
     }
 
     /// A subject of another system: kept in the clear, so no e-mail address.
-    private func sub(_ text: String) throws -> String {
+    private func sub(_ text: String) throws(StoreFailure) -> String {
         let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "@") }
         guard isPlain, text.utf8.count <= 255 else {
-            throw StoreRefusal(.invalid, "sub must be 1 to 255 visible ASCII characters without @")
+            throw .refused(.invalid, "sub must be 1 to 255 visible ASCII characters without @")
         }
         return text
     }
 
-    private func address(_ text: String) throws -> AddrSpec {
+    private func address(_ text: String) throws(StoreFailure) -> AddrSpec {
         let address = try AddrSpec.typed(text).folded
         guard relayDomains.contains(address.domain) else {
-            throw StoreRefusal(.invalid, "address is not at a relay domain: set relay_domains, or omit it for a new one")
+            throw .refused(.invalid, "address is not at a relay domain: set relay_domains, or omit it for a new one")
         }
         guard (10...16).contains(address.localPart.utf8.count), Base32.isEncoded(address.localPart.utf8) else {
-            throw StoreRefusal(.invalid, "the local part of address is not 10 to 16 characters of a-z and 2-7")
+            throw .refused(.invalid, "the local part of address is not 10 to 16 characters of a-z and 2-7")
         }
         return address
     }
 
-    private func status(_ text: String) throws -> Int {
+    private func status(_ text: String) throws(StoreFailure) -> Int {
         guard let status = Int(text), (0...2).contains(status) else {
-            throw StoreRefusal(.invalid, "real_user_status must be 0, 1 or 2")
+            throw .refused(.invalid, "real_user_status must be 0, 1 or 2")
         }
         return status
     }
 
-    private func time(_ text: String) throws -> Int64 {
+    private func time(_ text: String) throws(StoreFailure) -> Int64 {
         let seconds =
             Int64(text)
             ?? (try? Date(text, strategy: .iso8601)).flatMap { Int64(exactly: $0.timeIntervalSince1970.rounded(.down)) }
         guard let seconds, seconds >= 0 else {
-            throw StoreRefusal(.invalid, "since must be seconds since 1970, or as in 2026-11-21T06:49:30Z")
+            throw .refused(.invalid, "since must be seconds since 1970, or as in 2026-11-21T06:49:30Z")
         }
-        guard seconds <= now else { throw StoreRefusal(.invalid, "since is in the future") }
+        guard seconds <= now else { throw .refused(.invalid, "since is in the future") }
         return seconds
     }
 }

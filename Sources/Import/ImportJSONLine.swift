@@ -8,29 +8,29 @@ enum ImportJSONLine {
     /// Octets of one line.
     static let maximum = 65_536
 
-    /// Throws `StoreRefusal` that says what is wrong without repeating the line. A key that is given twice is refused: another
+    /// Throws a refusal that says what is wrong without repeating the line. A key that is given twice is refused: another
     /// reader could take the other value.
-    static func fields(_ octets: [UInt8]) throws(StoreRefusal) -> ImportFields {
-        guard octets.count <= maximum else { throw StoreRefusal(.invalid, "the line is longer than \(maximum) octets") }
+    static func fields(_ octets: [UInt8]) throws(StoreFailure) -> ImportFields {
+        guard octets.count <= maximum else { throw .refused(.invalid, "the line is longer than \(maximum) octets") }
         let value: JSONValue
         do {
             value = try StrictJSON.parse(octets, limit: maximum)
         } catch {
-            throw StoreRefusal(.invalid, "the line is not JSON: \(error.message)")
+            throw .refused(.invalid, "the line is not JSON: \(error.message)")
         }
-        guard case .object(let object) = value else { throw StoreRefusal(.invalid, "the line is not a JSON object") }
+        guard case .object(let object) = value else { throw .refused(.invalid, "the line is not a JSON object") }
         var fields = ImportFields()
         for member in object.members {
             // A key that is none may be an inbox that slipped: it is not repeated.
             guard let column = ImportColumn(rawValue: member.name) else {
-                throw StoreRefusal(.invalid, "a key is not one of: \(ImportColumn.names)")
+                throw .refused(.invalid, "a key is not one of: \(ImportColumn.names)")
             }
             switch member.value {
             case .null: continue
             case .bool(let flag): fields[column] = flag ? "true" : "false"
             case .number(let number) where number.integer != nil: fields[column] = number.integer.map { "\($0)" }
             case .string(let text): fields[column] = text
-            default: throw StoreRefusal(.invalid, "\(column.rawValue) is neither text, a whole number, true nor false")
+            default: throw .refused(.invalid, "\(column.rawValue) is neither text, a whole number, true nor false")
             }
         }
         return fields

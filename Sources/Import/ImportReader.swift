@@ -6,7 +6,7 @@ import Database
 package struct ImportRecord: Sendable {
     /// The line it begins on, from 1.
     package let line: Int
-    package let fields: Result<ImportFields, StoreRefusal>
+    package let fields: Result<ImportFields, StoreFailure>
 }
 
 /// The file cannot be imported at all. Says the line, and repeats nothing of it.
@@ -116,11 +116,11 @@ package struct ImportReader: Sendable {
         return columns
     }
 
-    private static func fields(_ record: CSVRecord, _ columns: [ImportColumn]) -> Result<ImportFields, StoreRefusal> {
-        if let defect = record.defect { return .failure(StoreRefusal(.invalid, defect)) }
+    private static func fields(_ record: CSVRecord, _ columns: [ImportColumn]) -> Result<ImportFields, StoreFailure> {
+        if let defect = record.defect { return .failure(.refused(.invalid, defect)) }
         guard record.fields.count == columns.count else {
             return .failure(
-                StoreRefusal(.invalid, "the row has \(record.fields.count) fields, but the header has \(columns.count)"))
+                .refused(.invalid, "the row has \(record.fields.count) fields, but the header has \(columns.count)"))
         }
         var fields = ImportFields()
         for (column, text) in zip(columns, record.fields) { fields[column] = text }
@@ -146,7 +146,7 @@ package struct ImportReader: Sendable {
         if line == 1, octets.starts(with: [0xEF, 0xBB, 0xBF]) { octets = octets.dropFirst(3) }
         lineOctets = []
         guard octets.contains(where: { ![0x20, 0x09, 0x0D].contains($0) }) else { return }
-        let fields = Result { () throws(StoreRefusal) in try ImportJSONLine.fields(Array(octets)) }
+        let fields = Result { () throws(StoreFailure) in try ImportJSONLine.fields(Array(octets)) }
         try take(ImportRecord(line: line, fields: fields))
     }
 }

@@ -19,9 +19,9 @@ package struct ImportRepository: Sendable {
     let relayDomains: [HostName]
 
     /// Applies the rows in one transaction: those of new users together, the others in order. A refused row leaves nothing
-    /// behind, and the others are taken. Throws `TemporaryStoreError` or `PermanentStoreError`, and then none was taken.
-    package func apply(_ rows: [ImportRow], _ change: Change) throws -> [ImportOutcome] {
-        try events.write(at: change.now) { connection, tracker in
+    /// behind, and the others are taken. Where it throws, none was taken.
+    package func apply(_ rows: [ImportRow], _ change: Change) throws(StoreFailure) -> [ImportOutcome] {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             var outcomes: [ImportOutcome] = []
             outcomes.reserveCapacity(rows.count)
             let together = try ImportBatch(imports: self, change: change).apply(connection, rows)
@@ -31,11 +31,11 @@ package struct ImportRepository: Sendable {
                     continue
                 }
                 try connection.run("SAVEPOINT import_row")
-                do {
+                do throws(StoreFailure) {
                     outcomes.append(.done(try apply(connection, tracker, row, change)))
-                } catch let refusal as StoreRefusal {
+                } catch  where error.isRefusal {
                     try connection.run("ROLLBACK TO SAVEPOINT import_row")
-                    outcomes.append(.refused(refusal))
+                    outcomes.append(.refused(error))
                 }
                 try connection.run("RELEASE SAVEPOINT import_row")
             }
@@ -45,7 +45,7 @@ package struct ImportRepository: Sendable {
 
     private func apply(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ row: ImportRow, _ change: Change
-    ) throws -> ImportCounts {
+    ) throws(StoreFailure) -> ImportCounts {
         var counts = ImportCounts()
         let user = try user(connection, row, change, &counts)
         // Only for users who existed before may someone need to be notified.
@@ -55,21 +55,25 @@ package struct ImportRepository: Sendable {
         return counts
     }
 
+    /// The subject that was given, or a random one.
+    func sub(_ given: String?) throws(StoreFailure) -> String {
+        if let given { return given }
+        return Base32.characters(fromRandom: try addresses.random(AddressRepository.subLength))
+    }
+
     // MARK: Users and inboxes
 
     /// The user's number, added if need be.
     private func user(
         _ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change, _ counts: inout ImportCounts
-    ) throws -> Int64 {
+    ) throws(StoreFailure) -> Int64 {
         let id = try Identifier.checked(row.user, "a user's identifier")
         let name = try row.name.map(Identifier.checkedName)
         let found = try connection.row("SELECT id, name_key, name_sealed FROM users WHERE handle = \(id)")
         guard let found else {
-            guard let inbox = row.inbox else {
-                throw StoreRefusal(.unmet, "user \(id) is new, but the row has no inbox")
-            }
+            guard let inbox = row.inbox else { throw .refused(.unmet, "user \(id) is new, but the row has no inbox") }
             guard !inbox.isReplyOnly else {
-                throw StoreRefusal(.unmet, "user \(id) is new, and the first inbox must not be reply-only")
+                throw .refused(.unmet, "user \(id) is new, and the first inbox must not be reply-only")
             }
             counts.users += 1
             return try users.insert(connection, id: id, name: name, change)
@@ -77,7 +81,7 @@ package struct ImportRepository: Sendable {
         let number: Int64 = try found["id"]
         if let name {
             if let known = try sealer.name(found, user: number) {
-                guard known == name else { throw StoreRefusal(.exists, "user \(id) already has another name") }
+                guard known == name else { throw .refused(.exists, "user \(id) already has another name") }
             } else {
                 try users.setName(connection, user: number, name)
                 try connection.audit(change, "user.name", "user:\(id)")
@@ -90,7 +94,7 @@ package struct ImportRepository: Sendable {
     private func add(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker?, _ inbox: ImportRow.Inbox, user: Int64, id: String,
         _ change: Change, _ counts: inout ImportCounts
-    ) throws {
+    ) throws(StoreFailure) {
         let search = index.search(inbox.address.revealed).exact
         let found = try connection.row(
             """
@@ -99,7 +103,7 @@ package struct ImportRepository: Sendable {
             """)
         if let found {
             guard try found["reply_only"] == inbox.isReplyOnly else {
-                throw StoreRefusal(
+                throw .refused(
                     .exists, "user \(id) has this inbox \(inbox.isReplyOnly ? "for mail too" : "for replies only") already")
             }
             let verifiedAt: Int64? = try found["verified_at"]
@@ -128,7 +132,7 @@ package struct ImportRepository: Sendable {
     private func add(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, user: Int64, id: String, _ change: Change,
         _ counts: inout ImportCounts
-    ) throws {
+    ) throws(StoreFailure) {
         let team = try connection.team(row.team)
         let account = try account(connection, row, team: team, user: user, change, &counts)
         try grant(connection, row, account: account, team: team, change, &counts)
@@ -138,25 +142,25 @@ package struct ImportRepository: Sendable {
     private func account(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, team: Team, user: Int64, _ change: Change,
         _ counts: inout ImportCounts
-    ) throws -> Int64 {
+    ) throws(StoreFailure) -> Int64 {
         let found = try connection.row("SELECT id, sub FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)")
         if let found {
             if let sub = row.sub, try found["sub"] != sub {
-                throw StoreRefusal(.exists, "the user has an account with team \(team.id) under another sub")
+                throw .refused(.exists, "the user has an account with team \(team.id) under another sub")
             }
             return try found["id"]
         }
         if let sub = row.sub, try connection.isRetired(marks.retired(sub)) {
-            throw StoreRefusal(.exists, "this sub belonged to a deleted account, and is never used again")
+            throw .refused(.exists, "this sub belonged to a deleted account, and is never used again")
         }
-        let sub = try row.sub ?? Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))
+        let sub = try sub(row.sub)
         let added: Int64? = try connection.value(
             """
             INSERT INTO accounts (team_id, user_id, sub, shares_name, created_at)
             VALUES (\(team.number), \(user), \(sub), \(row.sharesName), \(row.since ?? change.now))
             ON CONFLICT (sub) DO NOTHING RETURNING id
             """)
-        guard let added else { throw StoreRefusal(.exists, "this sub belongs to another account") }
+        guard let added else { throw .refused(.exists, "this sub belongs to another account") }
         counts.accounts += 1
         return added
     }
@@ -165,7 +169,7 @@ package struct ImportRepository: Sendable {
     private func grant(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, team: Team, _ change: Change,
         _ counts: inout ImportCounts
-    ) throws {
+    ) throws(StoreFailure) {
         let group: AppGroup
         if let app = row.app {
             group = try connection.appGroup(team: team, clientID: app)
@@ -194,27 +198,27 @@ package struct ImportRepository: Sendable {
     private func address(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, user: String, _ change: Change,
         _ counts: inout ImportCounts
-    ) throws {
+    ) throws(StoreFailure) {
         let known = try connection.rows("SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account)")
         if !known.isEmpty {
             guard let wanted = row.address else { return }
-            guard try known.contains(where: { try AddrSpec(row: $0) == wanted }) else {
-                throw StoreRefusal(.exists, "the account already has another relay address")
+            guard try known.map(AddrSpec.init(row:)).contains(wanted) else {
+                throw .refused(.exists, "the account already has another relay address")
             }
             return
         }
         let address: AddrSpec
         if let given = row.address {
             guard try !connection.isRetired(marks.retired(given.wireForm)) else {
-                throw StoreRefusal(.exists, "this relay address belonged to a deleted account, and is never used again")
+                throw .refused(.exists, "this relay address belonged to a deleted account, and is never used again")
             }
             guard try connection.add(given, to: account, at: row.since ?? change.now) else {
-                throw StoreRefusal(.exists, "this relay address belongs to another account")
+                throw .refused(.exists, "this relay address belongs to another account")
             }
             address = given
         } else {
             guard let domain = relayDomains.first else {
-                throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
+                throw .refused(.unmet, "no relay domain is configured: set relay_domains")
             }
             address = try addresses.newAddress(connection, account: account, domain: domain, change)
         }

@@ -102,5 +102,5 @@ package struct ImportCounts: Sendable, Hashable {
 package enum ImportOutcome: Sendable {
     case done(ImportCounts)
     /// Nothing of the row was taken. The reason holds no inbox address and no name.
-    case refused(StoreRefusal)
+    case refused(StoreFailure)
 }

@@ -54,12 +54,12 @@ package struct Importer {
     /// Takes the next record of the file. What was applied is committed, whatever happens later.
     package mutating func take(_ record: ImportRecord) throws {
         report.rows += 1
-        do {
+        do throws(StoreFailure) {
             let (row, passedOver) = try reading.row(try record.fields.get())
             if passedOver { report.passedOverVerified += 1 }
             batch.append((record.line, row))
-        } catch let refusal as StoreRefusal {
-            refusals.append((record.line, refusal.message))
+        } catch {
+            refusals.append((record.line, error.message))
         }
         if batch.count + refusals.count >= size { try flush() }
     }

@@ -65,9 +65,8 @@ package struct InboxMailer: Sendable {
         self.templates = templates
     }
 
-    /// Begins the verification of an inbox and writes to it.
-    /// Throws `StoreRefusal` for a verified inbox and beyond a limit, `MailerError` where no message left: it counts all the
-    /// same.
+    /// Begins the verification of an inbox and writes to it. Refused for a verified inbox and beyond a limit; throws
+    /// `MailerError` where no message left: it counts all the same.
     @discardableResult
     package func sendConfirmation(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
         let pending = try store.verifications.begin(user: user, inbox, limits: settings.limits, change)

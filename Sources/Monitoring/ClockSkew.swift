@@ -8,8 +8,8 @@ package enum ClockSkew {
     package static let limit = 2.0
 
     /// Seconds by which this machine's clock is ahead of the store's. Blocks for a round trip, half of which is the error at
-    /// most. Throws `TemporaryStoreError` or `PermanentStoreError`.
-    package static func measure(_ database: any Database) throws -> Double {
+    /// most.
+    package static func measure(_ database: any Database) throws(StoreFailure) -> Double {
         let before = Date().timeIntervalSince1970
         let store = try database.clock()
         let after = Date().timeIntervalSince1970

@@ -1,6 +1,7 @@
 // What the services say of themselves in the store, and which of them run.
 
 import Accounts
+import Database
 import Foundation
 
 /// A service's latest report.
@@ -23,8 +24,7 @@ package struct ServiceReport {
 
     /// All of them, the latest first.
     /// - Parameter now: seconds since 1970, by this machine's clock.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
-    package static func all(_ store: Store, now: Int64) throws -> [ServiceReport] {
+    package static func all(_ store: Store, now: Int64) throws(StoreFailure) -> [ServiceReport] {
         let now = now - ClockSkew.seconds(try ClockSkew.measure(store.database))
         return try store.serviceStatus.all().map { entry in
             let snapshot = try? JSONDecoder().decode(ServiceSnapshot.self, from: Data(entry.snapshot.utf8))
@@ -37,7 +37,7 @@ package struct ServiceReport {
 extension Store {
     /// Hosts and processes of the services that run.
     /// - Parameter now: seconds since 1970.
-    package func runningServices(now: Int64) throws -> [String] {
+    package func runningServices(now: Int64) throws(StoreFailure) -> [String] {
         try ServiceReport.all(self, now: now).filter(\.isRunning).map { "\($0.entry.host), pid \($0.entry.pid)" }
     }
 }

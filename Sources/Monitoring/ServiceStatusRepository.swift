@@ -35,8 +35,8 @@ package struct ServiceStatusRepository: Sendable {
     }
 
     /// - Parameter minute: one that is over, and that the snapshot no longer holds.
-    package func report(host: String, pid: Int64, snapshot: String, minute: Minute? = nil, now: Int64) throws {
-        try database.write(.relaxed) { connection in
+    package func report(host: String, pid: Int64, snapshot: String, minute: Minute? = nil, now: Int64) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             if let minute { try add(minute, host, pid, connection) }
             try connection.run(
                 """
@@ -46,7 +46,7 @@ package struct ServiceStatusRepository: Sendable {
         }
     }
 
-    private func add(_ minute: Minute, _ host: String, _ pid: Int64, _ connection: any DatabaseConnection) throws {
+    private func add(_ minute: Minute, _ host: String, _ pid: Int64, _ connection: any DatabaseConnection) throws(StoreFailure) {
         try connection.run(
             """
             INSERT INTO service_minutes (host, pid, at, counts) VALUES (\(host), \(pid), \(minute.at), \(minute.counts))
@@ -55,30 +55,26 @@ package struct ServiceStatusRepository: Sendable {
     }
 
     /// The minutes of all services that ended later than `time`, the oldest first.
-    package func minutes(after time: Int64) throws -> [Minute] {
-        try database.read { connection in
-            try connection.rows("SELECT at, counts FROM service_minutes WHERE at > \(time) ORDER BY at, host, pid")
-                .map {
-                    try Minute(at: $0["at"], counts: $0["counts"])
-                }
-        }
+    package func minutes(after time: Int64) throws(StoreFailure) -> [Minute] {
+        try database.rows("SELECT at, counts FROM service_minutes WHERE at > \(time) ORDER BY at, host, pid")
+            .map { row throws(StoreFailure) in
+                try Minute(at: row["at"], counts: row["counts"])
+            }
     }
 
     /// All services, the latest word first.
-    package func all() throws -> [Entry] {
-        try database.read { connection in
-            try connection.rows(
-                "SELECT host, pid, updated_at, snapshot FROM service_status ORDER BY updated_at DESC, host, pid"
-            ).map {
-                try Entry(host: $0["host"], pid: $0["pid"], updatedAt: $0["updated_at"], snapshot: $0["snapshot"])
-            }
+    package func all() throws(StoreFailure) -> [Entry] {
+        try database.rows(
+            "SELECT host, pid, updated_at, snapshot FROM service_status ORDER BY updated_at DESC, host, pid"
+        ).map { row throws(StoreFailure) in
+            try Entry(host: row["host"], pid: row["pid"], updatedAt: row["updated_at"], snapshot: row["snapshot"])
         }
     }
 
     /// A service that ends says so.
     /// - Parameter minute: what it counted last.
-    package func remove(host: String, pid: Int64, minute: Minute? = nil) throws {
-        try database.write(.relaxed) { connection in
+    package func remove(host: String, pid: Int64, minute: Minute? = nil) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             if let minute { try add(minute, host, pid, connection) }
             try connection.run("DELETE FROM service_status WHERE host = \(host) AND pid = \(pid)")
         }
@@ -86,8 +82,8 @@ package struct ServiceStatusRepository: Sendable {
 
     /// Forgets services that said nothing since, and minutes before `minutes`; how many services.
     @discardableResult
-    package func deleteExpired(before time: Int64, minutes: Int64) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(before time: Int64, minutes: Int64) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM service_minutes WHERE at < \(minutes)")
             return try connection.run("DELETE FROM service_status WHERE updated_at < \(time)")
         }
@@ -96,9 +92,8 @@ package struct ServiceStatusRepository: Sendable {
 
 extension Database {
     /// Writes a row of no meaning: a disk that is full takes no change, and answers every question.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`.
-    package func checkWritable(now: Int64) throws {
-        try write(.durable) { connection in
+    package func checkWritable(now: Int64) throws(StoreFailure) {
+        try write(.durable) { connection throws(StoreFailure) in
             // What is there already would not be written.
             try connection.run(
                 """

@@ -37,7 +37,7 @@ package struct StatusReport: Encodable, Sendable {
     package let removals: RemovalRepository.Backlog
 
     /// Reads the database; asks no one else.
-    package init(_ installation: Installation, now: Int64) throws {
+    package init(_ installation: Installation, now: Int64) throws(StoreFailure) {
         let store = installation.store
         configuration = installation.resolved.path
         relayDomains = installation.configuration.relayDomains
@@ -58,7 +58,7 @@ package struct StatusReport: Encodable, Sendable {
         hosts = entries.filter { entry in !entries.contains { $0.isSuccessor(of: entry, now: now) } }
         let teams = try store.teams.all()
         self.teams = teams.count
-        accounts = try teams.reduce(0) { try $0 + store.teams.dependents($1.id).accounts }
+        accounts = try teams.map { team throws(StoreFailure) in try store.teams.dependents(team.id).accounts }.reduce(0, +)
         removals = try store.removals.backlog()
         warnings = try Self.warnings(installation, hosts, minutes + recent, now)
     }
@@ -115,7 +115,7 @@ package struct StatusReport: Encodable, Sendable {
                 }, stored)
     }
 
-    private static func suspended(_ store: Store) throws -> [String] {
+    private static func suspended(_ store: Store) throws(StoreFailure) -> [String] {
         let (count, users) = try store.inboxes.suspended(limit: namedUsers)
         guard count > 0 else { return [] }
         let names = users.joined(separator: ", ") + (count > users.count ? " and others" : "")
@@ -136,7 +136,7 @@ package struct StatusReport: Encodable, Sendable {
     package static let removalRemedy = "start postern serve, or search its log for \"taken away\""
 
     /// What was removed and is still there.
-    package static func removals(_ store: Store, _ now: Int64) throws -> [String] {
+    package static func removals(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
         let backlog = try store.removals.backlog()
         guard let oldest = backlog.oldest, now - oldest >= removalTime else { return [] }
         return [
@@ -147,7 +147,7 @@ package struct StatusReport: Encodable, Sendable {
 
     private static func warnings(
         _ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64
-    ) throws -> [String] {
+    ) throws(StoreFailure) -> [String] {
         var warnings: [String] = []
         let running = hosts.filter(\.isRunning)
         let incidents = running.reduce(0) { $0 + ($1.snapshot?.totals["leak-incidents"] ?? 0) }
@@ -220,10 +220,8 @@ package struct StatusReport: Encodable, Sendable {
         do {
             try installation.store.database.checkWritable(now: now)
             return nil
-        } catch let error as PermanentStoreError where error.code == .readOnly {
-            return nil
         } catch {
-            return "\(error)"
+            return error.code == .permanent(.readOnly) ? nil : "\(error)"
         }
     }
 

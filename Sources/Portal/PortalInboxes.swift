@@ -75,7 +75,7 @@ extension PortalPage {
             }
             try write(pending)
             return request.redirect("/me/inboxes", told: "sent")
-        } catch let refusal as StoreRefusal {
+        } catch let refusal as StoreFailure where refusal.isRefusal {
             return try await showInboxes(
                 request, session, problem: PortalRequest.sentence(refusal.publicMessage), status: .conflict)
         }
@@ -90,7 +90,7 @@ extension PortalPage {
             }
             try write(pending)
             return request.redirect("/me/inboxes", told: "sent")
-        } catch let refusal as StoreRefusal where refusal.code != .notFound {
+        } catch let refusal as StoreFailure where refusal.isRefusal && refusal.code != .refused(.notFound) {
             return try await showInboxes(
                 request, session, problem: PortalRequest.sentence(refusal.publicMessage), about: number, status: .conflict)
         }
@@ -111,7 +111,7 @@ extension PortalPage {
                 )
             }
             return request.redirect("/me/inboxes", told: "confirmed")
-        } catch let refusal as StoreRefusal where refusal.code != .notFound {
+        } catch let refusal as StoreFailure where refusal.isRefusal && refusal.code != .refused(.notFound) {
             return try await showInboxes(
                 request, session, problem: PortalRequest.sentence(refusal.publicMessage), about: number,
                 status: .unprocessableContent)
@@ -146,7 +146,7 @@ extension PortalPage {
             let inboxes = try store.inboxes.inboxes(user: session.userID)
             guard let inbox = inboxes.first(where: { $0.number == number }) else { throw PortalRefusal.notFound }
             guard !(inbox.isDefault && inbox.isVerified) else {
-                throw StoreRefusal(.unmet, "mail goes to this inbox: choose another inbox for your mail first")
+                throw StoreFailure.refused(.unmet, "mail goes to this inbox: choose another inbox for your mail first")
             }
             // It ends this very session: not by the first button.
             guard number != session.inboxNumber || isSure else { return false }

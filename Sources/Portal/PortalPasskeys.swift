@@ -117,7 +117,7 @@ extension PortalPage {
                     challenge: challenge, browser: token, name: name, change)
             }
             return request.redirect("/me/security", told: "added")
-        } catch let refusal as StoreRefusal {
+        } catch let refusal as StoreFailure where refusal.isRefusal {
             return try await showSecurity(
                 request, session, problem: PortalRequest.sentence(refusal.publicMessage), status: .unprocessableContent)
         }

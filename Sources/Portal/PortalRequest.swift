@@ -157,7 +157,7 @@ struct PortalRequest: Sendable {
                 "refusal", ["title": refusal.title, "text": refusal.text], title: refusal.title, status: refusal.status)
             if let seconds = refusal.retryAfter { response.headers[.retryAfter] = "\(seconds)" }
             return response
-        case let refusal as StoreRefusal:
+        case let refusal as StoreFailure where refusal.isRefusal:
             return try html(
                 "refusal", ["title": "That cannot be done", "text": Self.sentence(refusal.publicMessage)],
                 title: "That cannot be done", status: Problem(refusal).status)

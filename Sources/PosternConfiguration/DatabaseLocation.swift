@@ -48,7 +48,7 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
 
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 
-    /// Opens the database. Throws `TemporaryStoreError` or `PermanentStoreError`.
+    /// Opens the database.
     /// - Parameter creating: make the file where there is none; databases on a server are never made.
     package func open(creating: Bool = false) throws -> any Database {
         switch place {

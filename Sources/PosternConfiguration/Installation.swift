@@ -33,7 +33,7 @@ package struct Installation: Sendable {
     ///   - flag: the file that `--config` named.
     ///   - set: `key=value` texts, above file and environment.
     ///   - now: seconds since 1970.
-    /// Throws `ConfigurationError`, `TemporaryStoreError` or `PermanentStoreError`.
+    /// Throws `ConfigurationError` or `StoreFailure`.
     package static func open(
         flag: String?, environment: [String: String], set: [String] = [], now: Int64
     ) throws -> Installation {
@@ -49,7 +49,7 @@ package struct Installation: Sendable {
     }
 
     /// The same database and keys under the configuration as it is now: for a reload.
-    /// Throws `ConfigurationError`, `TemporaryStoreError` or `PermanentStoreError`.
+    /// Throws `ConfigurationError` or `StoreFailure`.
     package func reread(flag: String?, environment: [String: String], set: [String], now: Int64) throws -> Installation {
         let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
         let installation = Installation(
@@ -62,8 +62,9 @@ package struct Installation: Sendable {
     private func configureIssuers(now: Int64) throws {
         do {
             try store.issuers.configure(configuration.issuers, Change(actor: "postern.yaml", now: now))
-        } catch let refusal as StoreRefusal {
-            throw ConfigurationError(.invalidValue, at: resolved.path, "issuers: \(refusal.message)")
+        } catch {
+            guard error.isRefusal else { throw error }
+            throw ConfigurationError(.invalidValue, at: resolved.path, "issuers: \(error.message)")
         }
     }
 
@@ -80,9 +81,9 @@ package struct Installation: Sendable {
     /// Hands `body` a store with everything that is in this one, of which nothing remains afterwards.
     package func rehearse<T>(_ body: (Store) throws -> T) throws -> T {
         try store.database.rehearse { database in
-            try body(
-                Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: database).store)
-        }
+            let rehearsed = Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: database)
+            return Result { try body(rehearsed.store) }
+        }.get()
     }
 
     /// Ends the connections to the database.

@@ -4,9 +4,9 @@ import Database
 
 enum Placeholders {
     /// The statement with `$1`, `$2`… in place of every `?`; one that has a number keeps it. No literal in a statement of ours
-    /// may contain `?` (`SQL`). Throws `PermanentStoreError` where some have a number and others have not (SQLite counts on from
+    /// may contain `?` (`SQL`). Throws `statement` where some have a number and others have not (SQLite counts on from
     /// the largest number), and where there are not as many as values.
-    static func translated(_ sql: String, values: Int) throws -> String {
+    static func translated(_ sql: String, values: Int) throws(PostgresFailure) -> String {
         var octets: [UInt8] = []
         octets.reserveCapacity(sql.utf8.count + 32)
         // Of those without a number how many; of the others the largest.
@@ -27,10 +27,10 @@ enum Placeholders {
             }
         }
         guard number == 0 || largest == 0 else {
-            throw PermanentStoreError(.statement, "a statement has places with a number and places without")
+            throw PostgresFailure(.permanent(.statement, "a statement has places with a number and places without"))
         }
         guard max(number, largest) == values else {
-            throw PermanentStoreError(.statement, "a statement got more or fewer values than it has places")
+            throw PostgresFailure(.permanent(.statement, "a statement got more or fewer values than it has places"))
         }
         return String(decoding: octets, as: UTF8.self)
     }

@@ -34,7 +34,7 @@ package final class PostgresDatabase: Database {
     /// Whether it may have the connections that are set apart.
     private let isFirst: Bool
     private let settings: Settings
-    private let connect: @Sendable () throws -> PostgresLink
+    private let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
     private let repeated = Counter()
 
     private final class Counter: Sendable {
@@ -55,8 +55,8 @@ package final class PostgresDatabase: Database {
     /// Opens a database and makes the first connection, so that a wrong URL is reported at once.
     /// - Parameter url: `postgresql://…` or `postgres://…` with whatever libpq knows, several hosts included. Where it does not
     ///   say otherwise, only a server that takes writes is used (`target_session_attrs`), never a standby.
-    /// Throws `TemporaryStoreError` or `PermanentStoreError`; no message holds the password.
-    package init(url: String, settings: Settings = Settings()) throws {
+    /// No message of a failure holds the password.
+    package init(url: String, settings: Settings = Settings()) throws(StoreFailure) {
         let parameters = try Self.parameters(url, settings)
         // A table that is read from end to end is locked as a whole against what others write into it at the same time, and a
         // small table is read so even where it has the right index: SERIALIZABLE changes of different accounts were repeated
@@ -69,10 +69,12 @@ package final class PostgresDatabase: Database {
             """
         self.settings = settings
         isFirst = false
-        let connect: @Sendable () throws -> PostgresLink = { try PostgresLink(parameters: parameters, setup: setup) }
+        let connect: @Sendable () throws(PostgresFailure) -> PostgresLink = { () throws(PostgresFailure) in
+            try PostgresLink(parameters: parameters, setup: setup)
+        }
         self.connect = connect
         pool = PostgresPool(limit: max(1, settings.connections), timeout: settings.timeout, connect: connect)
-        try storeErrors { try pool.with { _ in } }
+        try storeFailures { () throws(PostgresFailure) in try pool.with { _ in } }
     }
 
     /// The same database, for those who go first.
@@ -109,15 +111,15 @@ package final class PostgresDatabase: Database {
         return nil
     }
 
-    private static func parameters(_ url: String, _ settings: Settings) throws -> [(String, String)] {
+    private static func parameters(_ url: String, _ settings: Settings) throws(StoreFailure) -> [(String, String)] {
         // libpq's message quotes parts of the URL, the password perhaps among them.
         if let complaint = complaint(about: url) {
-            throw PermanentStoreError(.refused, "the URL of the database cannot be read: \(complaint)")
+            throw .permanent(.refused, "the URL of the database cannot be read: \(complaint)")
         }
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(url, &message) else {
             PQfreemem(message)
-            throw PermanentStoreError(.refused, "the URL of the database cannot be read")
+            throw .permanent(.refused, "the URL of the database cannot be read")
         }
         defer { PQconninfoFree(options) }
         var given: Set<String> = []
@@ -141,29 +143,32 @@ package final class PostgresDatabase: Database {
         return all
     }
 
-    package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try storeErrors { try transaction(["BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"], writes: false, body) }
+    package func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
+        try storeFailures { () throws(PostgresFailure) in
+            try transaction(["BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"], writes: false, body)
+        }
     }
 
     /// One statement is one snapshot by itself: a single round trip, with neither BEGIN nor COMMIT.
-    package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
-        try storeErrors { try pool.with(isFirst: isFirst) { link in try link.rows(sql, arguments) } }
+    package func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
+        try storeFailures { () throws(PostgresFailure) in
+            try pool.with(isFirst: isFirst) { link throws(PostgresFailure) in try link.rows(sql, arguments) }
+        }
     }
 
     /// Repetitions after which a change asks for a turn alone. Two that lose against each other, as a move of many rows and a
     /// sign-up do, would otherwise lose against each other for as long as there are both.
     private static let repetitionsBeside = 4
 
-    package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try write(durability, timeout: nil, body)
     }
 
-    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
-    {
+    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try write(durability, timeout: timeout, turn: .beside, beside: Self.repetitionsBeside, body)
     }
 
-    package func writeAlone<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         // Where a turn alone is not to be had, as a change hangs, it may do beside others what it can.
         try write(durability, timeout: nil, turn: .alone, beside: 1, body)
     }
@@ -173,22 +178,20 @@ package final class PostgresDatabase: Database {
     ///   - beside: repetitions after which it asks for a turn alone.
     private func write<T>(
         _ durability: Durability, timeout: Duration?, turn first: Turn, beside: Int,
-        _ body: (any DatabaseConnection) throws -> T
-    ) throws -> T {
-        try storeErrors {
+        _ body: TransactionBody<T>
+    ) throws(StoreFailure) -> T {
+        try storeFailures { () throws(PostgresFailure) in
             var repetition = 0
             var turn = first
             let end = ContinuousClock.now + (timeout ?? .seconds(settings.contention))
             while true {
-                do {
+                do throws(PostgresFailure) {
                     return try transaction(beginning(turn, durability, end: timeout == nil ? nil : end), writes: true, body)
-                } catch let failure as PostgresFailure where turn != .untold && failure.isWithoutTurns {
+                } catch  where turn != .untold && error.isWithoutTurns {
                     turn = .untold
-                } catch let failure as PostgresFailure
-                    where ContinuousClock.now < end && (failure.isRepeatable || failure.isTurnTaken(turn))
-                {
+                } catch  where ContinuousClock.now < end && (error.isRepeatable || error.isTurnTaken(turn)) {
                     repetition += 1
-                    if failure.isRepeatable { repeated.count.add(1, ordering: .relaxed) }
+                    if error.isRepeatable { repeated.count.add(1, ordering: .relaxed) }
                     if turn != .untold {
                         // Who has little time does not keep others waiting.
                         turn = timeout == nil && repetition % (beside + 1) == beside ? .alone : .beside
@@ -207,23 +210,24 @@ package final class PostgresDatabase: Database {
     }
 
     /// A rehearsal runs once, since it may read input as it goes. It does not block a turn alone, and may be idle while it reads.
-    package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T {
+    package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let beginning = Turn.untold.beginning(.relaxed, lockMilliseconds: settings.statementMilliseconds)
-        return try rehearsed(body) { [self] change in
-            try storeErrors {
+        return try rehearsed(body) { [self] change throws(StoreFailure) in
+            try storeFailures { () throws(PostgresFailure) in
                 try transaction(beginning + ["SET LOCAL idle_in_transaction_session_timeout = 0"], writes: true, change)
             }
         }
     }
 
     private func transaction<T>(
-        _ beginning: [String], writes: Bool, _ body: (any DatabaseConnection) throws -> T
-    ) throws -> T {
-        try pool.with(isFirst: isFirst) { link in
+        _ beginning: [String], writes: Bool, _ body: TransactionBody<T>
+    ) throws(PostgresFailure) -> T {
+        try pool.with(isFirst: isFirst) { link throws(PostgresFailure) in
             link.begin(beginning)
             let connection = PostgresConnection(link: link)
-            do {
-                let result = try body(connection)
+            do throws(PostgresFailure) {
+                let result: T
+                do throws(StoreFailure) { result = try body(connection) } catch { throw PostgresFailure(error) }
                 if let failure = connection.failure {
                     // A failed statement ends a transaction here, whatever `body` made of it: COMMIT would quietly roll back.
                     if writes { throw failure }
@@ -247,26 +251,26 @@ package final class PostgresDatabase: Database {
         }
     }
 
-    private func storeErrors<T>(_ body: () throws -> T) throws -> T {
+    private func storeFailures<T>(_ body: () throws(PostgresFailure) -> T) throws(StoreFailure) -> T {
         do {
             return try body()
-        } catch let failure as PostgresFailure {
+        } catch {
             // A server that is full has not lost those that there are.
-            if (failure.isConnectionLost && !failure.isServerFull) || failure.isNoPrimary { pool.discardIdle() }
-            throw failure.storeError
+            if (error.isConnectionLost && !error.isServerFull) || error.isNoPrimary { pool.discardIdle() }
+            throw error.storeFailure
         }
     }
 
     /// An advisory lock on its own connection, in the namespace of the schema. The server lets go of it when the connection
     /// ends, and finds out within half a minute where the host has vanished without a word.
-    package func lock(_ name: String) throws -> (any DatabaseLock)? {
-        try storeErrors {
+    package func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? {
+        try storeFailures { () throws(PostgresFailure) in
             let link = try connect()
-            do {
+            do throws(PostgresFailure) {
                 try link.script("SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3")
-                let isTaken: Bool? = try link.value(
-                    "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' postern ' || \(name), 0))")
-                guard isTaken == true else {
+                let rows = try link.rows(
+                    "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ' postern ' || ?, 0))", [.text(name)])
+                guard rows.first?.values == [true.sqlValue] else {
                     link.close()
                     return nil
                 }
@@ -278,7 +282,7 @@ package final class PostgresDatabase: Database {
         }
     }
 
-    package func close() throws { pool.close() }
+    package func close() throws(StoreFailure) { pool.close() }
 }
 
 /// A transaction under way. Repositories see the store's errors; the first failure is kept for what is done about it.
@@ -288,16 +292,24 @@ private final class PostgresConnection: DatabaseConnection {
 
     init(link: PostgresLink) { self.link = link }
 
-    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try noting { try link.rows(sql, arguments) } }
-    func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int { try noting { try link.run(sql, arguments) } }
-    func runScript(_ sql: String) throws { try noting { try link.script(sql) } }
+    func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
+        try noting { () throws(PostgresFailure) in try link.rows(sql, arguments) }
+    }
 
-    private func noting<T>(_ body: () throws -> T) throws -> T {
+    func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int {
+        try noting { () throws(PostgresFailure) in try link.run(sql, arguments) }
+    }
+
+    func runScript(_ sql: String) throws(StoreFailure) {
+        try noting { () throws(PostgresFailure) in try link.script(sql) }
+    }
+
+    private func noting<T>(_ body: () throws(PostgresFailure) -> T) throws(StoreFailure) -> T {
         do {
             return try body()
-        } catch let error as PostgresFailure {
+        } catch {
             if failure == nil { failure = error }
-            throw error.storeError
+            throw error.storeFailure
         }
     }
 }

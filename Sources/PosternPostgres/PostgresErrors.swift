@@ -11,6 +11,8 @@ struct PostgresFailure: Error {
     let message: String
     /// Whether the connection cannot be used any more.
     let isConnectionLost: Bool
+    /// What the store says of it, where it is not the server that failed.
+    private var known: StoreFailure?
 
     /// Whether the server takes no writes: it has become a standby, and another one is the primary now.
     var isNoPrimary: Bool { state == "25006" || (state == "0A000" && message.contains("hot standby")) }
@@ -28,26 +30,27 @@ struct PostgresFailure: Error {
     }
 
     /// What the store says of it.
-    var storeError: any Error {
-        if isNoPrimary { return TemporaryStoreError(.away, "the server is read-only: it is not the primary") }
+    var storeFailure: StoreFailure {
+        if let known { return known }
+        if isNoPrimary { return .temporary(.away, "the server is read-only: it is not the primary") }
         switch state {
-        case "40001", "40P01", "55P03": return TemporaryStoreError(.busy, message)
-        case "57014": return TemporaryStoreError(.busy, "a statement took too long and was cancelled")
-        case "53100": return TemporaryStoreError(.diskFull, message)
-        case "28P01", "28000", "3D000": return PermanentStoreError(.refused, "the server refuses the connection: " + message)
-        case "42501": return PermanentStoreError(.readOnly, message)
+        case "40001", "40P01", "55P03": return .temporary(.busy, message)
+        case "57014": return .temporary(.busy, "a statement took too long and was cancelled")
+        case "53100": return .temporary(.diskFull, message)
+        case "28P01", "28000", "3D000": return .permanent(.refused, "the server refuses the connection: " + message)
+        case "42501": return .permanent(.readOnly, message)
         default: break
         }
-        if isConnectionLost { return TemporaryStoreError(.away, message) }
+        if isConnectionLost { return .temporary(.away, message) }
         switch state.prefix(2) {
-        case "08": return TemporaryStoreError(.away, message)
-        case "53", "57": return TemporaryStoreError(.resources, message)
-        case "58": return TemporaryStoreError(.inputOutput, message)
-        case "23": return PermanentStoreError(.constraint, message)
+        case "08": return .temporary(.away, message)
+        case "53", "57": return .temporary(.resources, message)
+        case "58": return .temporary(.inputOutput, message)
+        case "23": return .permanent(.constraint, message)
         // Messages about data quote it.
-        case "22": return PermanentStoreError(.statement, "a value does not fit its column (SQLSTATE \(state))")
-        case "XX": return PermanentStoreError(.corrupted, message)
-        default: return PermanentStoreError(.statement, message.isEmpty ? "SQLSTATE \(state)" : message)
+        case "22": return .permanent(.statement, "a value does not fit its column (SQLSTATE \(state))")
+        case "XX": return .permanent(.corrupted, message)
+        default: return .permanent(.statement, message.isEmpty ? "SQLSTATE \(state)" : message)
         }
     }
 
@@ -65,5 +68,11 @@ struct PostgresFailure: Error {
         self.state = state
         self.message = message
         self.isConnectionLost = isConnectionLost
+    }
+
+    /// What did not come from the server.
+    init(_ failure: StoreFailure) {
+        self.init(state: "", message: failure.message, isConnectionLost: false)
+        known = failure
     }
 }

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// The connection is in libpq's pipeline mode: BEGIN waits for the first statement and goes out with it, as does a preparation,
 /// and an end that no one has to wait for is answered while others work. Each statement is one round trip.
-final class PostgresLink: SQLQuerying, @unchecked Sendable {
+final class PostgresLink: @unchecked Sendable {
     private let connection: OpaquePointer
     /// Prepared statements by their text; of one text those with different types of arguments.
     private var prepared: [String: [Prepared]] = [:]
@@ -71,8 +71,8 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     private static let statementLimit = 1000
 
     /// Connects. Blocks at most as long as `connect_timeout` says for each host.
-    /// Throws `PostgresFailure`, whose message never holds the password.
-    init(parameters: [(String, String)], setup: String) throws {
+    /// The message of a failure never holds the password.
+    init(parameters: [(String, String)], setup: String) throws(PostgresFailure) {
         let opened: OpaquePointer? = Self.withCStrings(parameters.map(\.0)) { names in
             Self.withCStrings(parameters.map(\.1)) { values in PQconnectdbParams(names, values, 0) }
         }
@@ -95,7 +95,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
                 else { return }
                 Unmanaged<Goodbye>.fromOpaque(argument).takeUnretainedValue().isSaid.store(true, ordering: .relaxed)
             }, Unmanaged.passUnretained(goodbye).toOpaque())
-        do {
+        do throws(PostgresFailure) {
             try check(PQexec(connection, setup)) { _ in }
             guard PQenterPipelineMode(connection) == 1 else { throw lost() }
         } catch {
@@ -139,15 +139,15 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     func begin(_ statements: [String]) { beginning = statements }
 
     /// Ends it; returns when the server has said so.
-    func commit() throws { try end("COMMIT", isAwaited: true) }
+    func commit() throws(PostgresFailure) { try end("COMMIT", isAwaited: true) }
 
     /// Ends a transaction that changed nothing. The answer is read before the connection is used again, and not even a lost
     /// connection matters: what was read was read.
     func endUnawaited() { try? end("COMMIT", isAwaited: false) }
 
-    func rollBack() throws { try end("ROLLBACK", isAwaited: true) }
+    func rollBack() throws(PostgresFailure) { try end("ROLLBACK", isAwaited: true) }
 
-    private func end(_ statement: String, isAwaited: Bool) throws {
+    private func end(_ statement: String, isAwaited: Bool) throws(PostgresFailure) {
         guard isInTransaction else { return beginning = [] }
         try collect()
         try send(statement, [])
@@ -159,7 +159,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     // MARK: Statements
 
     /// Several statements without parameters, as their own round trip.
-    func script(_ sql: String) throws {
+    func script(_ sql: String) throws(PostgresFailure) {
         try sendBeginning()
         if !unanswered.isEmpty { try sync() }
         try collect()
@@ -170,32 +170,34 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     }
 
     /// Runs a statement with its arguments and reads the rows. Outside a transaction it is one by itself.
-    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try execute(sql, arguments, Self.rows) }
+    func rows(_ sql: String, _ arguments: [SQLValue]) throws(PostgresFailure) -> [SQLRow] {
+        try execute(sql, arguments, Self.rows)
+    }
 
     /// Runs a statement and gives the number of rows it touched.
-    func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+    func run(_ sql: String, _ arguments: [SQLValue]) throws(PostgresFailure) -> Int {
         try execute(sql, arguments) { result, _ in
             PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
         }
     }
 
     private func execute<T>(
-        _ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer, Statement) throws -> T
-    ) throws -> T {
+        _ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer, Statement) throws(PostgresFailure) -> T
+    ) throws(PostgresFailure) -> T {
         // Not with what follows: an error there would be taken for one here.
         try collect()
         if preparedCount >= Self.statementLimit { try forgetStatements() }
         try sendBeginning()
         let statement = try send(sql, arguments)
         try sync()
-        var answer: Result<T, any Error>?
+        var answer: Result<T, PostgresFailure>?
         // Of all that is answered now, the statement is the last.
-        try collect { result in answer = Result { try read(result, statement) } }
+        try collect { result in answer = Result { () throws(PostgresFailure) in try read(result, statement) } }
         guard let answer else { throw lost() }
         return try answer.get()
     }
 
-    private func sendBeginning() throws {
+    private func sendBeginning() throws(PostgresFailure) {
         guard !beginning.isEmpty else { return }
         isInTransaction = true
         defer { beginning = [] }
@@ -204,7 +206,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
 
     /// Queues a statement, and its preparation before the first time.
     @discardableResult
-    private func send(_ sql: String, _ arguments: [SQLValue]) throws -> Statement {
+    private func send(_ sql: String, _ arguments: [SQLValue]) throws(PostgresFailure) -> Statement {
         let wanted = arguments.map(BoundValue.type)
         let statement: Statement
         if let known = prepared[sql]?.first(where: { $0.fits(wanted) }) {
@@ -230,7 +232,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     }
 
     /// Ends all prepared statements, between others.
-    private func forgetStatements() throws {
+    private func forgetStatements() throws(PostgresFailure) {
         (prepared, preparedCount) = ([:], 0)
         guard PQsendQueryParams(connection, "DEALLOCATE ALL", 0, nil, nil, nil, nil, 0) == 1 else { throw lost() }
         unanswered.append(.statement)
@@ -239,17 +241,17 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
     }
 
     /// Sends all that is queued. After an error the server skips everything up to here.
-    private func sync() throws {
+    private func sync() throws(PostgresFailure) {
         guard PQpipelineSync(connection) == 1 else { throw lost() }
         unanswered.append(.sync)
     }
 
     /// Reads the answers to all that was sent, and gives each statement's to `read`.
     /// Throws the first failure among them, when all are read.
-    private func collect(_ read: (OpaquePointer) -> Void = { _ in }) throws {
+    private func collect(_ read: (OpaquePointer) -> Void = { _ in }) throws(PostgresFailure) {
         guard !unanswered.isEmpty else { return }
         defer { unanswered.removeAll(keepingCapacity: true) }
-        var failure: (any Error)?
+        var failure: PostgresFailure?
         for sent in unanswered {
             let result = PQgetResult(connection)
             if case .sync = sent {
@@ -262,7 +264,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
             if failure != nil {
                 PQclear(result)
             } else {
-                do {
+                do throws(PostgresFailure) {
                     try check(result) { result in
                         switch sent {
                         case .preparation(let sql, let made):
@@ -272,7 +274,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
                         case .sync: break
                         }
                     }
-                } catch let error {
+                } catch {
                     failure = error
                 }
             }
@@ -289,7 +291,7 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
         return PostgresFailure(result: nil, connection: connection)
     }
 
-    private func check(_ result: OpaquePointer?, _ read: (OpaquePointer) -> Void) throws {
+    private func check(_ result: OpaquePointer?, _ read: (OpaquePointer) -> Void) throws(PostgresFailure) {
         defer { PQclear(result) }
         if let result, [PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY].contains(PQresultStatus(result)) {
             return read(result)
@@ -300,16 +302,16 @@ final class PostgresLink: SQLQuerying, @unchecked Sendable {
         throw failure
     }
 
-    private static func rows(_ result: OpaquePointer, _ statement: Statement) throws -> [SQLRow] {
+    private static func rows(_ result: OpaquePointer, _ statement: Statement) throws(PostgresFailure) -> [SQLRow] {
         let range = 0..<PQnfields(result)
         let columns = statement.columns ?? SQLColumns(range.map { PQfname(result, $0).map { String(cString: $0) } ?? "" })
         // BEGIN, which was answered before it, has none.
         if !range.isEmpty { statement.columns = columns }
         let types = range.map { PQftype(result, $0) }
-        return try (0..<PQntuples(result)).map { row in
+        return try (0..<PQntuples(result)).map { row throws(PostgresFailure) in
             SQLRow(
                 columns,
-                try range.map { column in
+                try range.map { column throws(PostgresFailure) in
                     if PQgetisnull(result, row, column) == 1 { return .null }
                     guard let start = PQgetvalue(result, row, column) else { return .null }
                     let text = UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column)))

@@ -15,7 +15,7 @@ final class PostgresLock: DatabaseLock {
         link.withLock { link in
             guard let open = link else { return false }
             // What is a standby now holds nothing.
-            if (try? open.value("SELECT pg_is_in_recovery()", Bool.self)) == false { return true }
+            if (try? open.rows("SELECT pg_is_in_recovery()", []))?.first?.values == [false.sqlValue] { return true }
             open.close()
             link = nil
             return false

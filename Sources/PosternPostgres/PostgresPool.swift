@@ -21,7 +21,7 @@ final class PostgresPool: @unchecked Sendable {
 
     private let limit: Int
     private let timeout: Duration
-    private let connect: @Sendable () throws -> PostgresLink
+    private let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
     private let condition = MonotonicCondition()
     private var idle: [PostgresLink] = []
     /// Connections there are, and those that are being made.
@@ -37,7 +37,7 @@ final class PostgresPool: @unchecked Sendable {
     /// - Parameters:
     ///   - limit: connections at most.
     ///   - timeout: seconds to wait for one to come back before the store counts as busy.
-    init(limit: Int, timeout: TimeInterval, connect: @escaping @Sendable () throws -> PostgresLink) {
+    init(limit: Int, timeout: TimeInterval, connect: @escaping @Sendable () throws(PostgresFailure) -> PostgresLink) {
         self.limit = limit
         self.timeout = .seconds(timeout)
         self.connect = connect
@@ -52,16 +52,16 @@ final class PostgresPool: @unchecked Sendable {
         grow()
     }
 
-    /// Runs `body` with its own connection. Throws `PostgresFailure`, `TemporaryStoreError`, and what `body` throws.
+    /// Runs `body` with its own connection.
     /// - Parameter isFirst: may have those that are set apart.
-    func with<T>(isFirst: Bool = false, _ body: (PostgresLink) throws -> T) throws -> T {
+    func with<T>(isFirst: Bool = false, _ body: (PostgresLink) throws(PostgresFailure) -> T) throws(PostgresFailure) -> T {
         let claim: Claim = isFirst ? .first : WriteQueue.isOnSharedThread ? .request : .other
         let link = try take(claim)
         defer { give(link, claim) }
         return try body(link)
     }
 
-    private func take(_ claim: Claim) throws -> PostgresLink {
+    private func take(_ claim: Claim) throws(PostgresFailure) -> PostgresLink {
         let deadline = ContinuousClock.now + timeout
         condition.lock()
         waiting += 1
@@ -71,7 +71,7 @@ final class PostgresPool: @unchecked Sendable {
         }
         var failure: PostgresFailure?
         while true {
-            guard !isClosed else { throw TemporaryStoreError(.unreachable, "the store is closed") }
+            guard !isClosed else { throw PostgresFailure(.temporary(.unreachable, "the store is closed")) }
             if mayHaveIdle(claim), let link = idle.popLast() {
                 count(claim, 1)
                 if outside({ link.isAlive }) { return link }
@@ -84,7 +84,7 @@ final class PostgresPool: @unchecked Sendable {
             if failure == nil, mayHaveNew(claim), !isGrowing || open == 0 {
                 opening += 1
                 count(claim, 1)
-                let made = Result { try outside { try connect() } }
+                let made = Result { () throws(PostgresFailure) in try outside(connect) }
                 opening -= 1
                 switch made {
                 case .success(let link):
@@ -93,19 +93,20 @@ final class PostgresPool: @unchecked Sendable {
                 case .failure(let error):
                     count(claim, -1)
                     condition.broadcast()
-                    guard let known = error as? PostgresFailure, open > 0 || known.isServerFull else { throw error }
-                    failure = known
+                    guard open > 0 || error.isServerFull else { throw error }
+                    failure = error
                     grow()
                 }
             }
             if let failure, open == 0, !failure.isServerFull { throw failure }
             guard condition.wait(until: deadline) else {
-                throw failure ?? TemporaryStoreError(.busy, "all \(limit) connections to the database are in use")
+                throw failure
+                    ?? PostgresFailure(.temporary(.busy, "all \(limit) connections to the database are in use"))
             }
         }
     }
 
-    private func outside<T>(_ body: () throws -> T) rethrows -> T {
+    private func outside<T, Failure>(_ body: () throws(Failure) -> T) throws(Failure) -> T {
         condition.unlock()
         defer { condition.lock() }
         return try body()

@@ -71,7 +71,7 @@ enum ColumnText {
     private static let bytea: Oid = 17
     private static let boolean: Oid = 16
 
-    static func value(_ text: UnsafeRawBufferPointer, type: Oid) throws -> SQLValue {
+    static func value(_ text: UnsafeRawBufferPointer, type: Oid) throws(PostgresFailure) -> SQLValue {
         switch type {
         case bytea: return .blob(try octets(text))
         case boolean: return (text.first == UInt8(ascii: "t")).sqlValue
@@ -87,7 +87,7 @@ enum ColumnText {
     }
 
     /// `\x` and two hexadecimal digits an octet.
-    private static func octets(_ text: UnsafeRawBufferPointer) throws -> [UInt8] {
+    private static func octets(_ text: UnsafeRawBufferPointer) throws(PostgresFailure) -> [UInt8] {
         guard text.count >= 2, text[0] == UInt8(ascii: "\\"), text[1] == UInt8(ascii: "x") else {
             throw unexpected
         }
@@ -95,7 +95,7 @@ enum ColumnText {
         return octets
     }
 
-    private static var unexpected: PermanentStoreError {
-        PermanentStoreError(.unexpectedData, "a column of a result has an unexpected form")
+    private static var unexpected: PostgresFailure {
+        PostgresFailure(.permanent(.unexpectedData, "a column of a result has an unexpected form"))
     }
 }

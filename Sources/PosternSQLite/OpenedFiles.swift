@@ -25,8 +25,8 @@ final class OpenedFiles: Sendable {
 
     /// - Parameters:
     ///   - path: of the database.
-    ///   - open: opens it. Throws `TemporaryStoreError` (`unreachable`) where it became another file meanwhile.
-    static func watch<T>(_ path: String, open: () throws -> T) throws -> (T, OpenedFiles) {
+    ///   - open: opens it. Throws `unreachable` where it became another file meanwhile.
+    static func watch<T>(_ path: String, open: () throws(StoreFailure) -> T) throws(StoreFailure) -> (T, OpenedFiles) {
         let before = Identity(path)
         let opened = try open()
         guard let before, Identity(path) == before else { throw missed(path) }
@@ -37,9 +37,9 @@ final class OpenedFiles: Sendable {
         files = ["", "-wal", "-shm"].compactMap { suffix in Identity(path + suffix).map { (path + suffix, $0) } }
     }
 
-    /// Looks. Throws `TemporaryStoreError` (`unreachable`) where one of the files is not in its place. Should it be put back, all
+    /// Looks. Throws `unreachable` where one of the files is not in its place. Should it be put back, all
     /// is well again: what was written meanwhile is in it.
-    func requireInPlace() throws {
+    func requireInPlace() throws(StoreFailure) {
         for file in files where Identity(file.path) != file.identity {
             isMissed.store(true, ordering: .relaxed)
             throw Self.missed(file.path)
@@ -48,12 +48,12 @@ final class OpenedFiles: Sendable {
     }
 
     /// The same where the leak check found one missing, and nothing otherwise.
-    func requireFoundInPlace() throws {
+    func requireFoundInPlace() throws(StoreFailure) {
         if isMissed.load(ordering: .relaxed) { try requireInPlace() }
     }
 
-    private static func missed(_ path: String) -> TemporaryStoreError {
-        TemporaryStoreError(
+    private static func missed(_ path: String) -> StoreFailure {
+        .temporary(
             .unreachable,
             "\(path) was moved, removed or replaced while it was open: put it back, or restart postern serve to use what is there now"
         )

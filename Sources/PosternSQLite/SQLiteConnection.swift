@@ -17,9 +17,9 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         let columns: SQLColumns
     }
 
-    /// Opens a file that exists. Throws `TemporaryStoreError`, or `PermanentStoreError` for what is not a database.
+    /// Opens a file that exists. Throws `corrupted` for what is not a database.
     /// - Parameter busyTimeout: how long a statement waits for other processes.
-    init(path: String, isReadOnly: Bool = false, busyTimeout: Duration) throws {
+    init(path: String, isReadOnly: Bool = false, busyTimeout: Duration) throws(StoreFailure) {
         let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
         try check(sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil))
         setBusyTimeout(busyTimeout)
@@ -47,7 +47,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
 
     /// In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints: a crash of the process loses nothing either
     /// way, a power failure the last commits. Without effect inside a transaction.
-    func setDurability(_ durability: Durability) throws {
+    func setDurability(_ durability: Durability) throws(StoreFailure) {
         guard durability != self.durability else { return }
         try runScript("PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
         self.durability = durability
@@ -59,7 +59,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     }
 
     /// Runs `body` between BEGIN and COMMIT; rolled back where it throws.
-    func transaction<T>(_ begin: String, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    func transaction<T>(_ begin: String, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try run(begin, [])
         do {
             let result = try body(self)
@@ -74,7 +74,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     }
 
     /// Copies everything, as it is at one moment, to an empty database; others write meanwhile.
-    func copy(to other: SQLiteConnection) throws {
+    func copy(to other: SQLiteConnection) throws(StoreFailure) {
         guard let backup = sqlite3_backup_init(other.handle, "main", handle, "main") else {
             throw other.failure(sqlite3_errcode(other.handle))
         }
@@ -83,7 +83,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         try other.check(status == SQLITE_DONE ? end : status)
     }
 
-    func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+    func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
         var result: [SQLRow] = []
         let statement = try statement(sql)
         let range = 0..<Int32(statement.columns.names.count)
@@ -94,20 +94,20 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     }
 
     @discardableResult
-    func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+    func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int {
         let statement = try statement(sql)
         try step(statement, arguments) {}
         // What no statement has changed stays as the last one left it: a statement that is not a change has touched nothing.
         return sqlite3_stmt_readonly(statement.pointer) == 0 ? Int(sqlite3_changes(handle)) : 0
     }
 
-    func runScript(_ sql: String) throws {
+    func runScript(_ sql: String) throws(StoreFailure) {
         guard let handle else { throw Self.closed }
         try check(sqlite3_exec(handle, sql, nil, nil, nil))
     }
 
     /// Steps to the end, with `row` at each row. The statement is free for the next use afterwards, whatever happened.
-    private func step(_ statement: Statement, _ arguments: [SQLValue], _ row: () -> Void) throws {
+    private func step(_ statement: Statement, _ arguments: [SQLValue], _ row: () -> Void) throws(StoreFailure) {
         let statement = statement.pointer
         defer {
             sqlite3_reset(statement)
@@ -124,15 +124,16 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         }
     }
 
-    private func statement(_ sql: String) throws -> Statement {
+    private func statement(_ sql: String) throws(StoreFailure) -> Statement {
         if let statement = prepared[sql] { return statement }
         guard let handle else { throw Self.closed }
         var pointer: OpaquePointer?
-        let isWhole = try sql.withCString { text in
+        let (status, isWhole) = sql.withCString { text in
             var rest: UnsafePointer<CChar>?
-            try check(sqlite3_prepare_v3(handle, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, &rest))
-            return rest.map { strspn($0, " \n;") == strlen($0) } ?? true
+            let status = sqlite3_prepare_v3(handle, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, &rest)
+            return (status, rest.map { strspn($0, " \n;") == strlen($0) } ?? true)
         }
+        try check(status)
         guard let pointer else { throw failure(SQLITE_MISUSE) }
         guard isWhole else {
             sqlite3_finalize(pointer)
@@ -144,16 +145,16 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         return statement
     }
 
-    static let closed = PermanentStoreError(.statement, "the database is closed")
+    static let closed = StoreFailure.temporary(.unreachable, "the database is closed")
     /// What SQLite would take for NULL, or leave aside.
-    private static let wrongCount = PermanentStoreError(.statement, "a statement got more or fewer values than it has places")
-    private static let twoStatements = PermanentStoreError(.statement, "a text of several statements is a script")
+    private static let wrongCount = StoreFailure.permanent(.statement, "a statement got more or fewer values than it has places")
+    private static let twoStatements = StoreFailure.permanent(.statement, "a text of several statements is a script")
 
-    private func check(_ status: Int32) throws { if status != SQLITE_OK { throw failure(status) } }
+    private func check(_ status: Int32) throws(StoreFailure) { if status != SQLITE_OK { throw failure(status) } }
 
-    private func failure(_ status: Int32) -> any Error {
+    private func failure(_ status: Int32) -> StoreFailure {
         let message = handle == nil ? sqlite3_errstr(status) : sqlite3_errmsg(handle)
-        return storeError(status, message.map { String(cString: $0) } ?? "SQLite result \(status)")
+        return storeFailure(status, message.map { String(cString: $0) } ?? "SQLite result \(status)")
     }
 
     /// SQLite copies what it is given before it returns.

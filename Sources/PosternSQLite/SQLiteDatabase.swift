@@ -6,7 +6,7 @@ import Glibc
 /// A SQLite database in WAL mode: readers in parallel, one writer, also over several processes on one machine
 /// (`postern` commands while `postern serve` runs). Never on a network file system.
 package final class SQLiteDatabase: Database {
-    /// How long to wait for another process's write before `TemporaryStoreError.busy`. Below Postfix's timeout with a
+    /// How long to wait for another process's write before the store is `busy`. Below Postfix's timeout with a
     /// filter (30 s), and far above what any of our transactions takes.
     package static let busyTimeoutSeconds = 5.0
     /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; a few more than there are
@@ -42,29 +42,27 @@ package final class SQLiteDatabase: Database {
     /// - Parameters:
     ///   - creating: make the file, with mode 0600, where there is none. An existing file is opened as it is.
     ///   - busyTimeout: seconds to wait for another process's write.
-    /// Throws `TemporaryStoreError` (`unreachable`) where there is none, or `PermanentStoreError` for what is not a database.
-    package init(path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds) throws {
+    /// Throws `unreachable` where there is none, `corrupted` for what is not a database.
+    package init(path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds) throws(StoreFailure) {
         if creating {
             // Made before SQLite sees it: its WAL and shared memory then have the same mode.
             do { Glibc.close(try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR)) } catch {
-                guard error.code == EEXIST else {
-                    throw TemporaryStoreError(.inputOutput, "the database cannot be created: \(error)")
-                }
+                guard error.code == EEXIST else { throw .temporary(.inputOutput, "the database cannot be created: \(error)") }
             }
         }
         let path = try Self.followed(path)
         try Self.requireAccess(path)
         let timeout = Duration.seconds(busyTimeout)
-        let (writer, files) = try OpenedFiles.watch(path) {
+        let (writer, files) = try OpenedFiles.watch(path) { () throws(StoreFailure) in
             let writer = try SQLiteConnection(path: path, busyTimeout: timeout)
             // The log and its index are made here where there are none.
             guard try writer.value("PRAGMA journal_mode = WAL", String.self) == "wal" else {
-                throw PermanentStoreError(.statement, "SQLite cannot write ahead at \(path): is it on a network file system?")
+                throw .permanent(.statement, "SQLite cannot write ahead at \(path): is it on a network file system?")
             }
             return writer
         }
         (self.path, self.writer, self.files, self.busyTimeout) = (path, writer, files, timeout)
-        readers = SQLiteReaders(maximum: Self.readers) {
+        readers = SQLiteReaders(maximum: Self.readers) { () throws(StoreFailure) in
             let connection = try SQLiteConnection(path: path, isReadOnly: true, busyTimeout: timeout)
             // Under the name there may be another file by now.
             try files.requireInPlace()
@@ -73,45 +71,46 @@ package final class SQLiteDatabase: Database {
     }
 
     /// SQLite says of the database and of the files beside it alike that it cannot open a file. This says which, and why.
-    private static func requireAccess(_ path: String) throws {
+    private static func requireAccess(_ path: String) throws(StoreFailure) {
         for file in [path, path + "-wal", path + "-shm"] where access(file, R_OK | W_OK) != 0 {
             let code = errno
             guard code != ENOENT || file == path else { continue }
-            if code == ENOENT { throw TemporaryStoreError(.unreachable, "there is no database at \(file)") }
+            if code == ENOENT { throw .temporary(.unreachable, "there is no database at \(file)") }
             var status = stat()
             let isOthers = code == EACCES && stat(file, &status) == 0 && status.st_uid != geteuid()
-            throw TemporaryStoreError(
+            throw .temporary(
                 .unreachable,
                 "\(file) cannot be opened: \(String(cString: strerror(code)))"
                     + (isOthers ? " (it belongs to user \(status.st_uid), and this runs as user \(geteuid()))" : ""))
         }
     }
 
-    private static func followed(_ path: String) throws -> String {
+    private static func followed(_ path: String) throws(StoreFailure) -> String {
         do { return try OwnedFile.resolve(path) } catch {
-            throw TemporaryStoreError(.unreachable, "the database is not opened: \(error)")
+            throw .temporary(.unreachable, "the database is not opened: \(error)")
         }
     }
 
-    package func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try files.requireFoundInPlace()
-        return try readers.read { try $0.transaction("BEGIN DEFERRED TRANSACTION", body) }
+        return try readers.read { connection throws(StoreFailure) in
+            try connection.transaction("BEGIN DEFERRED TRANSACTION", body)
+        }
     }
 
     /// Without BEGIN and COMMIT: a statement is a snapshot by itself.
-    package func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+    package func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
         try files.requireFoundInPlace()
-        return try readers.read { try $0.rows(sql, arguments) }
+        return try readers.read { connection throws(StoreFailure) in try connection.rows(sql, arguments) }
     }
 
-    package func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    package func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try write(durability, timeout: nil, body)
     }
 
-    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: (any DatabaseConnection) throws -> T) throws -> T
-    {
+    package func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         let deadline = ContinuousClock.now + (timeout ?? busyTimeout)
-        return try turn.run(by: deadline) {
+        return try turn.run(by: deadline) { () throws(StoreFailure) in
             try files.requireInPlace()
             // What is left of the time is for other processes.
             writer.setBusyTimeout(deadline - .now)
@@ -123,31 +122,31 @@ package final class SQLiteDatabase: Database {
         }
     }
 
-    package func requireInPlace() throws { try files.requireInPlace() }
+    package func requireInPlace() throws(StoreFailure) { try files.requireInPlace() }
 
     /// On a copy beside the database, which is as private as it is: a transaction would keep every other writer out for as long
     /// as the rehearsal takes.
-    package func rehearse<T>(_ body: (any Database) throws -> T) throws -> T {
+    package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let path = path + "-rehearsal-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) } }
         let copy = try SQLiteDatabase(path: path, creating: true)
         defer { try? copy.close() }
-        try readers.read { try $0.copy(to: copy.writer) }
+        try readers.read { connection throws(StoreFailure) in try connection.copy(to: copy.writer) }
         return try body(copy)
     }
 
     /// A file beside the database, locked with flock(2): the kernel lets go of it when the process ends.
-    package func lock(_ name: String) throws -> (any DatabaseLock)? { try SQLiteLock(path: "\(path)-lock-\(name)") }
+    package func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? { try SQLiteLock(path: "\(path)-lock-\(name)") }
 
     /// A shared lock on a file whose name does not begin with the database's: it stays when the database's files are moved away
     /// together.
-    package func holdForService() throws -> (any DatabaseLock)? {
+    package func holdForService() throws(StoreFailure) -> (any DatabaseLock)? {
         if let lock = try SQLiteLock(path: Self.servicePath(path), isShared: true) { return lock }
-        throw TemporaryStoreError(.busy, "postern restore is replacing the database")
+        throw .temporary(.busy, "postern restore is replacing the database")
     }
 
     /// The same for who puts a database there: as long as it is held no service begins. Nil where one serves.
-    package static func holdForRestore(_ path: String) throws -> (any DatabaseLock)? {
+    package static func holdForRestore(_ path: String) throws(StoreFailure) -> (any DatabaseLock)? {
         try SQLiteLock(path: servicePath(followed(path)))
     }
 
@@ -158,38 +157,40 @@ package final class SQLiteDatabase: Database {
 
     /// Copies one consistent state into a new file (mode 0600), which is then complete by itself; others write meanwhile.
     /// What was copied is checked before this returns; where that fails nothing is left.
-    /// Throws `TemporaryStoreError`, or `PermanentStoreError` (`corrupted`) where the copy is damaged.
-    package func backUp(to path: String) throws {
+    /// Throws `corrupted` where the copy is damaged.
+    package func backUp(to path: String) throws(StoreFailure) {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR) } catch {
-            throw TemporaryStoreError(.inputOutput, "the copy cannot be created: \(error)")
+            throw .temporary(.inputOutput, "the copy cannot be created: \(error)")
         }
         defer { Glibc.close(file) }
-        do {
+        do throws(StoreFailure) {
             let copy = try SQLiteConnection(path: path, busyTimeout: busyTimeout)
-            try readers.read { try $0.copy(to: copy) }
+            try readers.read { connection throws(StoreFailure) in try connection.copy(to: copy) }
             // One file, without a log beside it.
             guard try copy.value("PRAGMA journal_mode = DELETE", String.self) == "delete" else {
-                throw TemporaryStoreError(.inputOutput, "the copy cannot be made a single file")
+                throw .temporary(.inputOutput, "the copy cannot be made a single file")
             }
             try Self.check(copy)
             copy.close()
-            guard fsync(file) == 0 else { throw TemporaryStoreError(.inputOutput, "\(path) cannot be synced") }
+            guard fsync(file) == 0 else { throw .temporary(.inputOutput, "\(path) cannot be synced") }
         } catch {
             for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
             throw error
         }
     }
 
-    /// Looks through the whole file. Throws `PermanentStoreError` (`corrupted`).
-    package func check() throws { try readers.read { try Self.check($0) } }
+    /// Looks through the whole file. Throws `corrupted`.
+    package func check() throws(StoreFailure) {
+        try readers.read { connection throws(StoreFailure) in try Self.check(connection) }
+    }
 
-    private static func check(_ connection: SQLiteConnection) throws {
+    private static func check(_ connection: SQLiteConnection) throws(StoreFailure) {
         var complaints = try connection.values("PRAGMA integrity_check(3)", String.self).filter { $0 != "ok" }
         let orphans = try connection.rows("PRAGMA foreign_key_check").count
         if orphans > 0 { complaints.append("\(orphans) rows refer to missing rows") }
         guard complaints.isEmpty else {
-            throw PermanentStoreError(.corrupted, "the database is damaged: \(complaints.joined(separator: "; "))")
+            throw .permanent(.corrupted, "the database is damaged: \(complaints.joined(separator: "; "))")
         }
     }
 
@@ -197,8 +198,8 @@ package final class SQLiteDatabase: Database {
     private static let closingTimeout = Duration.seconds(86_400)
 
     /// Moves what was written into the main file first, as far as other processes allow without waiting.
-    package func close() throws {
-        try turn.run(by: .now + Self.closingTimeout) {
+    package func close() throws(StoreFailure) {
+        try turn.run(by: .now + Self.closingTimeout) { () throws(StoreFailure) in
             writer.checkpoint()
             readers.close()
             writer.close()

@@ -11,10 +11,10 @@ final class SQLiteLock: DatabaseLock {
 
     /// Nil where another process, or another part of this one, has it.
     /// - Parameter isShared: several have it together, and no one has it alone meanwhile.
-    init?(path: String, isShared: Bool = false) throws {
+    init?(path: String, isShared: Bool = false) throws(StoreFailure) {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_RDWR) } catch {
-            throw TemporaryStoreError(.inputOutput, "a lock cannot be created: \(error)")
+            throw .temporary(.inputOutput, "a lock cannot be created: \(error)")
         }
         guard flock(file, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 else {
             close(file)

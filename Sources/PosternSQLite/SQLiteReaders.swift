@@ -1,11 +1,12 @@
 // Connections for reading, handed to anyone who asks next.
 
 import Concurrency
+import Database
 
 /// Read-only connections to one file, opened as they are needed.
 final class SQLiteReaders: @unchecked Sendable {
     private let maximum: Int
-    private let open: @Sendable () throws -> SQLiteConnection
+    private let open: @Sendable () throws(StoreFailure) -> SQLiteConnection
     private let condition = MonotonicCondition()
     /// The one that was used last is handed out first: what it has cached is the freshest.
     private var idle: [SQLiteConnection] = []
@@ -16,19 +17,19 @@ final class SQLiteReaders: @unchecked Sendable {
     /// - Parameters:
     ///   - maximum: connections at most; who comes later waits for one.
     ///   - open: opens another one.
-    init(maximum: Int, open: @escaping @Sendable () throws -> SQLiteConnection) {
+    init(maximum: Int, open: @escaping @Sendable () throws(StoreFailure) -> SQLiteConnection) {
         self.maximum = maximum
         self.open = open
     }
 
-    /// Runs `body` on its own connection. Throws what opening one throws, and what `body` throws.
-    func read<T>(_ body: (SQLiteConnection) throws -> T) throws -> T {
+    /// Runs `body` on its own connection.
+    func read<T>(_ body: (SQLiteConnection) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let connection = try take()
         defer { giveBack(connection) }
         return try body(connection)
     }
 
-    private func take() throws -> SQLiteConnection {
+    private func take() throws(StoreFailure) -> SQLiteConnection {
         condition.lock()
         defer { condition.unlock() }
         while true {

@@ -25,8 +25,8 @@ final class WriterTurn: Sendable {
     /// How many wait.
     var waiting: Int { state.withLock { $0.waiting.count } }
 
-    /// Runs `body` when it is our turn. Throws `TemporaryStoreError` (`busy`) where that does not come by `deadline`.
-    func run<T>(by deadline: ContinuousClock.Instant, _ body: () throws -> T) throws -> T {
+    /// Runs `body` when it is our turn. Throws `busy` where that does not come by `deadline`.
+    func run<T>(by deadline: ContinuousClock.Instant, _ body: () throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let isShared = WriteQueue.isOnSharedThread
         var deadline = deadline
         let place: Monitor<Bool>? = state.withLock { state in
@@ -51,7 +51,7 @@ final class WriterTurn: Sendable {
                 return true
             }
             // Otherwise it became our turn at that moment.
-            guard !isLeft else { throw TemporaryStoreError(.busy, "other changes used up the time of this one") }
+            guard !isLeft else { throw .temporary(.busy, "other changes used up the time of this one") }
         }
         defer { pass() }
         return try body()

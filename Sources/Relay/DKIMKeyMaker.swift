@@ -25,13 +25,14 @@ package enum DKIMKeyMaker {
             switch algorithm {
             case .rsa:
                 guard rsaBits.contains(bits) else {
-                    throw StoreRefusal(.invalid, "an RSA key must have \(rsaBits.lowerBound) to \(rsaBits.upperBound) bits")
+                    throw StoreFailure.refused(
+                        .invalid, "an RSA key must have \(rsaBits.lowerBound) to \(rsaBits.upperBound) bits")
                 }
                 privateKey = DKIMPrivateKey(pem: try RSAPrivateKey.generate(bits: bits).pem())
             case .ed25519: privateKey = DKIMPrivateKey(pem: try Ed25519PrivateKey.generate().pem())
             }
         } catch let error as CryptoError {
-            throw TemporaryStoreError(.resources, "the key cannot be generated: \(error)")
+            throw StoreFailure.temporary(.resources, "the key cannot be generated: \(error)")
         }
         let name: String
         if let selector {
@@ -63,7 +64,7 @@ package enum DKIMKeyMaker {
             .iso8601.year().month().dateSeparator(.omitted))
     }
 
-    /// The key as libcrypto holds it. Throws `PermanentStoreError` where it cannot be read.
+    /// The key as libcrypto holds it. Throws `unexpectedData` where it cannot be read.
     package static func parse(_ privateKey: DKIMPrivateKey, of key: DKIMKey) throws -> DKIMSigner.Key {
         do {
             return switch key.algorithm {
@@ -71,7 +72,7 @@ package enum DKIMKeyMaker {
             case .ed25519: .ed25519(try Ed25519PrivateKey(pem: privateKey.pem))
             }
         } catch {
-            throw PermanentStoreError(.unexpectedData, "the key \(key.selector) of \(key.domain) cannot be read: \(error)")
+            throw StoreFailure.permanent(.unexpectedData, "the key \(key.selector) of \(key.domain) cannot be read: \(error)")
         }
     }
 
@@ -81,7 +82,8 @@ package enum DKIMKeyMaker {
         do {
             return try DKIMKeyPublication(domain: key.domain, selector: key.selector, key: parsed)
         } catch {
-            throw PermanentStoreError(.unexpectedData, "the key \(key.selector) of \(key.domain) cannot be published: \(error)")
+            throw StoreFailure.permanent(
+                .unexpectedData, "the key \(key.selector) of \(key.domain) cannot be published: \(error)")
         }
     }
 }

@@ -15,7 +15,7 @@ package final class RelaySigner: MessageSigner {
     private let keys: DKIMKeyRepository
     private let state: Mutex<(revision: Int64, signers: Signers)>
 
-    /// Reads the keys. Throws as the store does, and `PermanentStoreError` for a key that cannot be parsed.
+    /// Reads the keys. Throws as the store does, and `unexpectedData` for a key that cannot be parsed.
     package init(keys: DKIMKeyRepository) throws {
         self.keys = keys
         state = Mutex(try Self.read(keys))

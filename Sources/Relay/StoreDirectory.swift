@@ -224,9 +224,8 @@ package struct StoreDirectory: RelayDirectory {
             return try store.verifications.confirm(
                 answer: Int64(clamping: token.number), nonce: Int64(clamping: token.nonce), author: author, isTrial: isReadOnly,
                 now: now()) != nil
-        } catch is StoreRefusal {
-            return false  // verified for another user meanwhile
         } catch {
+            if error.isRefusal { return false }  // verified for another user meanwhile
             throw DirectoryFailure("\(error)")
         }
     }

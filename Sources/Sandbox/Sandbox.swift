@@ -65,7 +65,7 @@ package struct Sandbox {
         let clock = SandboxClock(now)
         _ = try Migrator().migrate(database, now: now())
         guard let ring = KeyRing(random: try SecureRandom.bytes(count: 96)) else {
-            throw TemporaryStoreError(.resources, "random octets are unavailable")
+            throw StoreFailure.temporary(.resources, "random octets are unavailable")
         }
         let store = Store(database: database, keys: ring, relayDomains: ["relay.sandbox.example"])
         let change = Change(actor: "sandbox", now: now())

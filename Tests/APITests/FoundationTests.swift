@@ -31,7 +31,7 @@ private struct ProbeRoutes: RouteModule {
             return try .json(["count": order.items.map(\.count).reduce(0, +)])
         }
         routes.open.get("/v1/fault") { _, _ -> Hummingbird.Response in throw Secret() }
-        routes.open.get("/v1/away") { _, _ -> Hummingbird.Response in throw TemporaryStoreError(.busy, "locked") }
+        routes.open.get("/v1/away") { _, _ -> Hummingbird.Response in throw StoreFailure.temporary(.busy, "locked") }
     }
 }
 

@@ -173,7 +173,7 @@ final class PolicyTestStore: Sendable {
         let good = try test.activate("a", "1")
         let active = test.active()
         let damaged = try test.activate("a", "2")
-        try test.database.write(.durable) { connection in
+        try test.database.write(.durable) { connection throws(StoreFailure) in
             try connection.run("UPDATE policies SET document = ?1 WHERE hash = ?2", [.blob(Array("x".utf8)), .text(damaged)])
         }
         active.refresh(now: now)

@@ -35,37 +35,39 @@ final class SwitchedDatabase: Database {
 
     var dialect: Dialect { inner.dialect }
 
-    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
+    func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try check()
-        return try inner.read { try body(Connection(inner: $0, database: self)) }
+        return try inner.read { connection throws(StoreFailure) in try body(Connection(inner: connection, database: self)) }
     }
 
-    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try check()
-        return try inner.write(durability) { try body(Connection(inner: $0, database: self)) }
+        return try inner.write(durability) { connection throws(StoreFailure) in
+            try body(Connection(inner: connection, database: self))
+        }
     }
 
-    func lock(_ name: String) throws -> (any DatabaseLock)? { try inner.lock(name) }
+    func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? { try inner.lock(name) }
 
-    func close() throws { try inner.close() }
+    func close() throws(StoreFailure) { try inner.close() }
 
-    private func check() throws { if isAway { throw TemporaryStoreError(.unreachable, "away") } }
+    private func check() throws(StoreFailure) { if isAway { throw StoreFailure.temporary(.unreachable, "away") } }
 
     private struct Connection: DatabaseConnection {
         let inner: any DatabaseConnection
         let database: SwitchedDatabase
 
-        func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+        func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
             database.state.withLock { $0.statements.append(sql) }
             return try inner.rows(sql, arguments)
         }
 
-        func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+        func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int {
             database.state.withLock { $0.statements.append(sql) }
             return try inner.run(sql, arguments)
         }
 
-        func runScript(_ sql: String) throws { try inner.runScript(sql) }
+        func runScript(_ sql: String) throws(StoreFailure) { try inner.runScript(sql) }
     }
 }
 

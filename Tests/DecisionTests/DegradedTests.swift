@@ -76,7 +76,7 @@ import Testing
         let token = try bench.token("mallory", status: 1, nonce: "n1")
         let first = try await bench.ask(.signUp, token: token, nonce: "n1")
         _ = try await bench.ask(.sensitiveAction, sub: "mallory")
-        #expect(throws: TemporaryStoreError.self) { try bench.log.flush() }
+        #expect(throws: StoreFailure.temporary(.unreachable, "away")) { try bench.log.flush() }
         try bench.storeIsAway(false)
         #expect(try bench.logged(first.id).isDegraded)
         #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 9).0.count == 2)

@@ -1,5 +1,6 @@
 // A decision log as a month of ordinary use would leave it: made up from a seed, decided by the policy in force.
 
+import Database
 import Accounts
 import Decisions
 import CEL
@@ -113,7 +114,7 @@ struct LoggedTraffic {
             while rows.count < 1_000, let row = next() { rows.append(row) }
             guard !rows.isEmpty else { return }
             try store.decisions.insert(rows.map(\.record))
-            try store.database.write(.relaxed) { connection in
+            try store.database.write(.relaxed) { connection throws(StoreFailure) in
                 for row in rows {
                     if let label = row.label {
                         try connection.run(

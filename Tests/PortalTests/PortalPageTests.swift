@@ -54,7 +54,9 @@ import Testing
             #expect(
                 detail.contains("had an address of yours in its text, last on 20 September 2026")
                     && detail.contains("turn forwarding off"))
-            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1") }
+            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
+                try connection.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1")
+            }
             #expect(try await !anna.get("/me").text.contains("They wrote"))
             #expect(try await !anna.get("/me/addresses/1").text.contains("They wrote"))
         }
@@ -102,8 +104,8 @@ import Testing
             _ = try rig.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
             )
-            try rig.store.database.write(.durable) {
-                try $0.run(
+            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
+                try connection.run(
                     "UPDATE accounts SET inbox_id = (SELECT MAX(id) FROM inboxes WHERE user_id = accounts.user_id) WHERE id = 1")
             }
             let text = try await anna.get("/me").text
@@ -118,7 +120,9 @@ import Testing
             let second = try rig.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
             )
-            try rig.store.database.write(.durable) { try $0.run("UPDATE accounts SET inbox_id = 1 WHERE id = 1") }
+            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
+                try connection.run("UPDATE accounts SET inbox_id = 1 WHERE id = 1")
+            }
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes/\(second.number)/use")
             let said = try rig.mail("anna@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
@@ -395,7 +399,7 @@ import Testing
             #expect(try await anna.get(link).text.contains("Delete everything now?"))
             let relay = try #require(try rig.store.addresses.addresses(user: "anna").first?.address)
             #expect(try await anna.submit(link).location == "/me/goodbye")
-            #expect(throws: StoreRefusal.self) { try rig.store.users.user("anna") }
+            #expect(throws: StoreFailure.refused(.notFound, "")) { try rig.store.users.user("anna") }
             #expect(try rig.store.relay.relayAddress(localPart: relay.localPart, domain: relay.domain) == nil)
             #expect(anna.cookies.isEmpty)
             #expect(try await anna.get("/me/goodbye").text.contains("Everything is deleted"))

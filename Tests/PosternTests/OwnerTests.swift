@@ -1,6 +1,7 @@
 // Root's commands beside a service of another user: what they make is that user's, and no link of theirs is followed.
 
 import Accounts
+import Database
 import Foundation
 import PosternConfiguration
 import PostfixHarness
@@ -197,7 +198,9 @@ struct OwnerTests {
         // Open meanwhile, so that its log and shared memory stay.
         let open = try DatabaseLocation("postern.db", path: path + "/postern.db", at: "").open()
         defer { try? open.close() }
-        _ = try open.write(.relaxed) { try $0.run("DELETE FROM schema_migrations WHERE version < 0", []) }
+        _ = try open.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run("DELETE FROM schema_migrations WHERE version < 0", [])
+        }
         for name in ["postern.db-wal", "postern.db-shm"] { try #require(lchown(path + "/" + name, Self.user, Self.group) == 0) }
         #expect(try asService(runner, "team", "list").status == 0)
         try Data().write(to: URL(fileURLWithPath: path + "/postern.db-lock-key-file"))

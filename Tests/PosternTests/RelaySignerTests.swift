@@ -40,8 +40,8 @@ import Testing
             domain: "relay.example", selector: "broken", algorithm: .ed25519, bits: 256,
             privateKey: DKIMPrivateKey(pem: "no key"), change)
         _ = try installation.store.dkimKeys.activate(broken.number, change)
-        let error = #expect(throws: PermanentStoreError.self) { try signer.refresh() }
-        #expect(error?.code == .unexpectedData)
+        let error = #expect(throws: StoreFailure.self) { try signer.refresh() }
+        #expect(error?.code == .permanent(.unexpectedData))
         #expect(signer.counts == ["relay.example": 1, "old.example": 1])
         _ = try installation.store.dkimKeys.retire(broken.number, force: true, change)
         #expect(try signer.refresh())

@@ -68,7 +68,9 @@ import Testing
         let store = opened.installation.store
         let change = Change(actor: "uid:0", now: Self.now - StatusReport.removalTime)
         _ = try store.teams.add(id: "juice", name: "Juice", change)
-        try store.database.write(.durable) { try $0.run("UPDATE teams SET removed_at = ?1", [.integer(change.now)]) }
+        try store.database.write(.durable) { connection throws(StoreFailure) in
+            try connection.run("UPDATE teams SET removed_at = ?1", [.integer(change.now)])
+        }
         func isTold(_ now: Int64) throws -> Bool {
             try opened.report(at: now).warnings.contains { $0.contains("rows of 1 removed") }
         }
@@ -84,11 +86,10 @@ import Testing
 
     /// Each second a line, for as long as it failed.
     @Test func aRemovalThatFailsIsToldOnce() throws {
-        struct Trouble: Error, CustomStringConvertible { let description: String }
         var failed = FailedRemovals()
         let start = ContinuousClock.now
         func failure(_ reason: String, _ number: Int64 = 1) -> RemovalRepository.Failure {
-            RemovalRepository.Failure(item: .team(number), error: Trouble(description: reason))
+            RemovalRepository.Failure(item: .team(number), error: .permanent(.unexpectedData, reason))
         }
         #expect(failed.passing(at: start).isEmpty)
         let answer1 = failed.isNew(failure("a"), at: start)
@@ -108,7 +109,7 @@ import Testing
     @Test func aRemovalThatGoesOnFailingIsReportedEachHourAndForgottenWhenItIsGone() throws {
         var failed = FailedRemovals()
         let start = ContinuousClock.now
-        let failure = RemovalRepository.Failure(item: .team(1), error: PermanentStoreError(.unexpectedData, "a"))
+        let failure = RemovalRepository.Failure(item: .team(1), error: StoreFailure.permanent(.unexpectedData, "a"))
         let first = failed.isNew(failure, at: start)
         let second = failed.isNew(failure, at: start + .seconds(3599))
         let third = failed.isNew(failure, at: start + .seconds(3600))
@@ -140,8 +141,8 @@ import Testing
         let opened = try Opened()
         let change = Change(actor: "uid:0", now: Self.now)
         for team in ["juice", "milk"] { _ = try opened.installation.store.teams.add(id: team, name: team, change) }
-        try opened.installation.store.database.write(.durable) {
-            try $0.run("UPDATE teams SET removed_at = \(Self.now) WHERE handle = 'milk'")
+        try opened.installation.store.database.write(.durable) { connection throws(StoreFailure) in
+            try connection.run("UPDATE teams SET removed_at = \(Self.now) WHERE handle = 'milk'")
         }
         let lock = opened.runner.folder.appendingPathComponent("data/postern.db-lock-removal")
         try? FileManager.default.removeItem(at: lock)
@@ -248,7 +249,7 @@ import Testing
             try opened.runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified")
         }
         #expect(try !opened.report().warnings.contains { $0.contains("suspended") })
-        try opened.installation.store.database.write(.durable) { connection in
+        try opened.installation.store.database.write(.durable) { connection throws(StoreFailure) in
             _ = try connection.run(
                 "UPDATE inboxes SET suspended_at = 5 WHERE user_id = (SELECT id FROM users WHERE handle = 'u2')", [])
         }

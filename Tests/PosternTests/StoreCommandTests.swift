@@ -1,6 +1,7 @@
 // The database as a whole: on PostgreSQL, copied, backed up, restored; and keys that are replaced.
 
 import Accounts
+import Database
 import Foundation
 import PosternConfiguration
 import PostgresHarness
@@ -161,7 +162,7 @@ import Testing
         try runner.succeed("backup", "copy.db")
         let copy = runner.folder.appendingPathComponent("copy.db").path
         let database = try DatabaseLocation("copy.db", path: copy, at: "").open()
-        try database.write(.durable) { try $0.runScript(statements) }
+        try database.write(.durable) { connection throws(StoreFailure) in try connection.runScript(statements) }
         try database.close()
         let data = runner.folder.appendingPathComponent("data")
         for name in ["postern.db", "postern.db-wal", "postern.db-shm"] {

@@ -78,8 +78,8 @@ import Testing
             if hour % 6 == 5 {
                 do {
                     _ = try keys.rotate(replacement: try NewIdentityKey.generate(), early: false, stored.change)
-                } catch let refusal as StoreRefusal {
-                    #expect(refusal.code == .unmet)
+                } catch let failure as StoreFailure {
+                    #expect(failure.code == .refused(.unmet))
                 }
             }
             try keys.retireExpired(stored.change)
@@ -107,7 +107,9 @@ import Testing
         let first = try await signer.key().keyID
         let keys = stored.store.identityKeys
         let replacement = try NewIdentityKey.generate()
-        #expect(throws: StoreRefusal.self) { try keys.rotate(replacement: replacement, early: false, stored.change) }
+        #expect(throws: StoreFailure.refused(.unmet, "")) {
+            try keys.rotate(replacement: replacement, early: false, stored.change)
+        }
         let result = try keys.rotate(replacement: replacement, early: true, stored.change)
         #expect(result.replaced.keyID == first)
         // Seen within two seconds.
@@ -118,9 +120,9 @@ import Testing
         stored.clock.advance(2)
         let set = try JWKSet.parse(try await signer.publishedKeys())
         #expect(set.keys.map(\.keyID) == [result.active.keyID, result.next.keyID])
-        #expect(throws: StoreRefusal.self) { try keys.retire(result.active.keyID, stored.change) }
-        #expect(throws: StoreRefusal.self) { try keys.retire(result.next.keyID, stored.change) }
-        #expect(throws: StoreRefusal.self) { try keys.retire("unknown", stored.change) }
+        #expect(throws: StoreFailure.refused(.unmet, "")) { try keys.retire(result.active.keyID, stored.change) }
+        #expect(throws: StoreFailure.refused(.unmet, "")) { try keys.retire(result.next.keyID, stored.change) }
+        #expect(throws: StoreFailure.refused(.notFound, "")) { try keys.retire("unknown", stored.change) }
     }
 
     @Test func whileTheStoreIsDownSigningGoesOn() async throws {

@@ -54,7 +54,7 @@ import Testing
 
     private static func number(_ argument: SQLValue?) throws -> Int64 {
         guard case .integer(let number) = argument else {
-            throw PermanentStoreError(.unexpectedData, "an argument is not a number")
+            throw StoreFailure.permanent(.unexpectedData, "an argument is not a number")
         }
         return number
     }

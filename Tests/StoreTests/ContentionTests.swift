@@ -28,8 +28,8 @@ struct ContentionTests {
         return database
     }
 
-    private static func change(_ database: PostgresDatabase, row: Int) throws {
-        try database.write(.durable) { connection in
+    private static func change(_ database: PostgresDatabase, row: Int) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let last = try connection.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
             try connection.run("UPDATE ring SET value = ?2 WHERE id = ?1", [.integer(Int64(row)), .integer(last + 1)])
         }
@@ -64,7 +64,7 @@ struct ContentionTests {
                 {
                     defer { isOver.withLock { $0 = true } }
                     for _ in 0..<20 {
-                        try database.writeAlone(.durable) { connection in
+                        try database.writeAlone(.durable) { connection throws(StoreFailure) in
                             for _ in 0..<50 {
                                 let last = try connection.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
                                 try connection.run("UPDATE ring SET value = ?1 WHERE id = 0", [.integer(last + 1)])
@@ -162,12 +162,12 @@ struct ContentionTests {
             {
                 defer { others.signal() }
                 holds.wait()
-                let error = #expect(throws: TemporaryStoreError.self) {
-                    try database.write(.durable, timeout: .milliseconds(100)) {
-                        try $0.run("UPDATE ring SET value = 2 WHERE id = 0")
+                let error = #expect(throws: StoreFailure.self) {
+                    try database.write(.durable, timeout: .milliseconds(100)) { connection throws(StoreFailure) in
+                        try connection.run("UPDATE ring SET value = 2 WHERE id = 0")
                     }
                 }
-                #expect(error?.code == .busy)
+                #expect(error?.code == .temporary(.busy))
             },
         ])
     }
@@ -178,15 +178,17 @@ struct ContentionTests {
         let database = try Self.ring(server, rows: 2)
         defer { try? database.close() }
         var runs = 0
-        let error = #expect(throws: TemporaryStoreError.self) {
-            try database.rehearse { rehearsal in
+        let error = #expect(throws: StoreFailure.self) {
+            try database.rehearse { rehearsal throws(StoreFailure) in
                 runs += 1
                 let last = try rehearsal.value("SELECT MAX(value) FROM ring", Int64.self) ?? 0
                 try Self.change(database, row: 1)
-                try rehearsal.write(.durable) { try $0.run("UPDATE ring SET value = \(last + 1) WHERE id = 1") }
+                try rehearsal.write(.durable) { connection throws(StoreFailure) in
+                    try connection.run("UPDATE ring SET value = \(last + 1) WHERE id = 1")
+                }
             }
         }
-        #expect(error?.code == .busy)
+        #expect(error?.code == .temporary(.busy))
         #expect(runs == 1)
     }
 

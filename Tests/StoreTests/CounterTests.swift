@@ -96,7 +96,7 @@ import Testing
         }
         #expect(try test.store.counters.count(account: account, kind: .overLimit, day: 3) == 0)
         try test.database.write(.durable) { try $0.runScript("ALTER TABLE daily_counters RENAME TO away") }
-        #expect(throws: PermanentStoreError.self) { try buffer.flush() }
+        #expect(throws: StoreFailure.permanent(.statement)) { try buffer.flush() }
         try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO daily_counters") }
         buffer.count(account: account, kind: .overLimit, day: 3)
         try buffer.flush()
@@ -211,8 +211,8 @@ import Testing
         func reserve() throws -> Bool { try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 32, now: 0) }
         for _ in 0..<3 { #expect(try reserve()) }
         try test.database.write(.durable) { try $0.runScript("ALTER TABLE daily_counters RENAME TO away") }
-        #expect(throws: PermanentStoreError.self) { try reserve() }
-        #expect(throws: PermanentStoreError.self) { try buffer.flush() }
+        #expect(throws: StoreFailure.permanent(.statement)) { try reserve() }
+        #expect(throws: StoreFailure.permanent(.statement)) { try buffer.flush() }
         try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO daily_counters") }
         try buffer.flush()
         #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 3)
@@ -233,7 +233,7 @@ import Testing
             buffer.marks.held([[1], [3]], account: account) == [[1]] && buffer.marks.held([[1]], account: account + 1).isEmpty)
         #expect(try stored(now: 0).isEmpty)
         try test.database.write(.durable) { try $0.runScript("ALTER TABLE once_marks RENAME TO away") }
-        #expect(throws: PermanentStoreError.self) { try buffer.flush() }
+        #expect(throws: StoreFailure.permanent(.statement)) { try buffer.flush() }
         #expect(buffer.marks.held([[1], [2]], account: account) == [[1], [2]])
         try test.database.write(.durable) { try $0.runScript("ALTER TABLE away RENAME TO once_marks") }
         buffer.marks.add([[1]], account: account, expiresAt: 200)

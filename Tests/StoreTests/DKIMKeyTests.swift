@@ -136,8 +136,8 @@ import Testing
                 UPDATE dkim_keys SET private_sealed = (SELECT private_sealed FROM dkim_keys WHERE id = \(first.number)) WHERE id = \(second.number)
                 """)
         }
-        let error = #expect(throws: PermanentStoreError.self) { try keys.privateKey(second) }
-        #expect(error?.code == .unsealing)
+        let error = #expect(throws: StoreFailure.self) { try keys.privateKey(second) }
+        #expect(error?.code == .permanent(.unsealing))
     }
 
     @Test(arguments: Engine.all) func everyChangeIsAudited(_ engine: Engine) throws {

@@ -152,7 +152,8 @@ import Testing
         #expect(throws: OutcomeRefusal.notFound) { try test.report("rd_x", .initiated, "email_code", at: Self.now) }
         #expect(throws: OutcomeRefusal.notFound) {
             try test.inner.store.checks.report(
-                decision: id, team: test.app().teamNumber + 1, outcome: .initiated, challenge: "email_code", now: Self.now)
+                decision: id, team: test.app().teamNumber + 1, outcome: .initiated, challenge: "email_code", now: Self.now
+            ).get()
         }
         #expect(throws: OutcomeRefusal.tooLate) { try test.report(id, .initiated, "email_code", at: Self.now + 86_401) }
         let begun = try test.report(id, .initiated, "email_code", at: Self.now + 1)
@@ -186,11 +187,14 @@ import Testing
         let id = try test.decided("u1", challenges: [])
         let team = try test.app().teamNumber
         let checks = test.inner.store.checks
-        #expect(try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_000).label == .fraudulent)
+        #expect(try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_000).get().label == .fraudulent)
         #expect(
-            try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_001).labelledAt == Self.now + 9_000_000)
-        #expect(try checks.label(decision: id, team: team, .legitimate, now: Self.now + 9_000_002).label == .legitimate)
-        #expect(throws: OutcomeRefusal.notFound) { try checks.label(decision: id, team: team + 1, .fraudulent, now: Self.now) }
+            try checks.label(decision: id, team: team, .fraudulent, now: Self.now + 9_000_001).get().labelledAt == Self.now
+                + 9_000_000)
+        #expect(try checks.label(decision: id, team: team, .legitimate, now: Self.now + 9_000_002).get().label == .legitimate)
+        #expect(throws: OutcomeRefusal.notFound) {
+            try checks.label(decision: id, team: team + 1, .fraudulent, now: Self.now).get()
+        }
     }
 
     @Test(arguments: Engine.all) func anIdempotencyKeyGivesOneAnswerForOneBody(_ engine: Engine) throws {
@@ -260,7 +264,7 @@ import Testing
         buffer.add(try test.record("rd_4"))
         #expect(buffer.dropped == 1)
         #expect(buffer.count == 3)
-        #expect(throws: TemporaryStoreError.self) { try buffer.flush() }
+        #expect(throws: StoreFailure.temporary(.unreachable)) { try buffer.flush() }
         #expect(buffer.pending("rd_1") != nil)
         #expect(buffer.pending("rd_2") != nil)
         flaky.isAway = false
@@ -283,8 +287,8 @@ import Testing
                     do {
                         return (
                             number,
-                            try await group.run { connection in
-                                if number % 50 == 7 { throw StoreRefusal(.invalid, "no") }
+                            try await group.run { connection throws(StoreFailure) in
+                                if number % 50 == 7 { throw StoreFailure.refused(.invalid, "no") }
                                 return try connection.rows(
                                     "INSERT INTO settings (name, value) VALUES (?1, ?2) RETURNING name",
                                     [.text("g\(number)"), .text("v")]
@@ -304,7 +308,7 @@ import Testing
         }
         #expect(written == 196)
         group.close()
-        await #expect(throws: TemporaryStoreError.self) { _ = try await group.run { _ in 1 } }
+        await #expect(throws: StoreFailure.temporary(.resources)) { _ = try await group.run { _ in 1 } }
         _ = (record, store)
     }
 
@@ -315,10 +319,10 @@ import Testing
         let results = await withTaskGroup(of: (Int, Int64?).self) { tasks in
             for number in 0..<200 {
                 tasks.addTask {
-                    let value = try? await group.run { connection in
+                    let value = try? await group.run { connection throws(StoreFailure) in
                         // Wrong SQL, and our own refusal.
                         if number % 50 == 7 { _ = try connection.rows("SELECT nothing FROM nowhere") }
-                        if number % 50 == 8 { throw StoreRefusal(.invalid, "no") }
+                        if number % 50 == 8 { throw StoreFailure.refused(.invalid, "no") }
                         return try connection.value("SELECT CAST(\(number) AS BIGINT) + 1", Int64.self)
                     }
                     return (number, value)
@@ -331,7 +335,7 @@ import Testing
             #expect(value == ([7, 8].contains(number % 50) ? nil : Int64(number) + 1), "\(number)")
         }
         group.close()
-        await #expect(throws: TemporaryStoreError.self) { _ = try await group.run { _ in 1 } }
+        await #expect(throws: StoreFailure.temporary(.resources)) { _ = try await group.run { _ in 1 } }
     }
 
     @Test func deletingAnInboxLeavesNoIndexOfIt() throws {
@@ -365,19 +369,19 @@ final class SwitchedDatabase: Database {
 
     var dialect: Dialect { inner.dialect }
 
-    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
+    func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try check()
         return try inner.read(body)
     }
 
-    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+    func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try check()
         return try inner.write(durability, body)
     }
 
-    func lock(_ name: String) throws -> (any DatabaseLock)? { try inner.lock(name) }
+    func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? { try inner.lock(name) }
 
-    func close() throws { try inner.close() }
+    func close() throws(StoreFailure) { try inner.close() }
 
-    private func check() throws { if isAway { throw TemporaryStoreError(.unreachable, "away") } }
+    private func check() throws(StoreFailure) { if isAway { throw StoreFailure.temporary(.unreachable, "away") } }
 }

@@ -115,16 +115,51 @@ final class TestStore: Sendable {
     static func inbox(_ text: String) throws -> InboxAddress { InboxAddress(try AddrSpec.typed(text)) }
 }
 
-/// Expects a `StoreRefusal` with this code.
+/// Expects a refusal with this code.
 func expectRefusal(
-    _ code: StoreRefusal.Code, _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+    _ code: StoreFailure.Refused, _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
 ) {
     do {
         try body()
         Issue.record("nothing was refused", sourceLocation: sourceLocation)
-    } catch let refusal as StoreRefusal {
-        #expect(refusal.code == code, "\(refusal)", sourceLocation: sourceLocation)
+    } catch let failure as StoreFailure where failure.isRefusal {
+        #expect(failure.code == .refused(code), "\(failure)", sourceLocation: sourceLocation)
     } catch {
         Issue.record("not a refusal: \(error)", sourceLocation: sourceLocation)
+    }
+}
+
+extension StoreFailure {
+    /// What failures with this code are equal to.
+    static func temporary(_ code: Temporary) -> Self { .temporary(code, "") }
+    static func permanent(_ code: Permanent) -> Self { .permanent(code, "") }
+}
+
+/// Transactions in which a test may throw what it likes.
+extension Database {
+    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
+        var thrown: (any Error)?
+        do {
+            return try read { connection throws(StoreFailure) in try attempt(body, connection, &thrown) }
+        } catch { throw thrown ?? error }
+    }
+
+    @discardableResult
+    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
+        var thrown: (any Error)?
+        do {
+            return try write(durability) { connection throws(StoreFailure) in try attempt(body, connection, &thrown) }
+        } catch { throw thrown ?? error }
+    }
+
+    private func attempt<T>(
+        _ body: (any DatabaseConnection) throws -> T, _ connection: any DatabaseConnection, _ thrown: inout (any Error)?
+    ) throws(StoreFailure) -> T {
+        do {
+            return try body(connection)
+        } catch {
+            thrown = error is StoreFailure ? nil : error
+            throw error as? StoreFailure ?? .refused(.invalid, "the test threw")
+        }
     }
 }

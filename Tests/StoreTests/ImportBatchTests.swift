@@ -88,7 +88,7 @@ import TestSupport
         outcomes.map { outcome in
             switch outcome {
             case .done(let counts): "\(counts)"
-            case .refused(let refusal): "\(refusal.code.rawValue): \(refusal.message)"
+            case .refused(let refusal): "\(refusal.code): \(refusal.message)"
             }
         }
     }

@@ -19,8 +19,8 @@ import Testing
             account: try team.map { ImportRow.Account(team: $0, sub: sub, address: try address.map(AddrSpec.typed)) })
     }
 
-    private func refusals(_ outcomes: [ImportOutcome]) -> [StoreRefusal.Code?] {
-        outcomes.map { if case .refused(let refusal) = $0 { refusal.code } else { nil } }
+    private func refusals(_ outcomes: [ImportOutcome]) -> [StoreFailure.Refused?] {
+        outcomes.map { if case .refused(let failure) = $0, case .refused(let code) = failure.code { code } else { nil } }
     }
 
     @Test(arguments: Engine.all) func aBadRowLeavesNothingAndTheOthersAreTaken(_ engine: Engine) throws {
@@ -68,7 +68,7 @@ import Testing
         let test = try TestStore(engine)
         let rows = [try row("u1", inbox: "u1@home.example", team: "juice"), try row("u2")]
         for isInTransaction in [false, true] {
-            let body: (any Database) throws -> [ImportOutcome] = { database in
+            let body: (any Database) throws(StoreFailure) -> [ImportOutcome] = { database throws(StoreFailure) in
                 let store = Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"])
                 let outcomes = try store.imports.apply(rows, TestStore.change)
                 #expect(try store.users.all().count == 1)

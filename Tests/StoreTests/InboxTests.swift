@@ -136,8 +136,8 @@ import Testing
         }
         #expect(try numbers(1) == [1, 2])
         #expect(try numbers(2) == [2, 3], "numbered from 1, what was inbox 2 would be 1, and what was 3 would be 2")
-        let refusal = #expect(throws: StoreRefusal.self) { try store.inboxes.remove(user: "jane", .number(4), TestStore.change) }
-        #expect(refusal?.code == .notFound)
+        let refusal = #expect(throws: StoreFailure.self) { try store.inboxes.remove(user: "jane", .number(4), TestStore.change) }
+        #expect(refusal?.code == .refused(.notFound))
         #expect(String(describing: refusal).contains("inbox 4 of user jane is now inbox 2"), "\(String(describing: refusal))")
         #expect(try added("jane", "b3@home.example") == 3)
         #expect(try added("jane", "b5@home.example") == 5, "4 was another inbox's")

@@ -77,8 +77,8 @@ import Testing
         #expect(try test.store.identityKeys.install(active: key, next: next, TestStore.change))
         #expect(try !test.store.identityKeys.install(active: next, next: key, TestStore.change))
         let other = Store(database: test.database, keys: TestStore.keys(first: 100), relayDomains: ["relay.example"])
-        let error = #expect(throws: PermanentStoreError.self) { try other.identityKeys.signing() }
-        #expect(error?.code == .unsealing)
+        let error = #expect(throws: StoreFailure.self) { try other.identityKeys.signing() }
+        #expect(error?.code == .permanent(.unsealing))
         // A private key moved to another row does not open there.
         try test.database.write(.durable) { connection in
             _ = try connection.run(
@@ -86,8 +86,8 @@ import Testing
                 UPDATE identity_keys SET private_sealed = (SELECT private_sealed FROM identity_keys WHERE kid = 'k2') WHERE kid = 'k1'
                 """)
         }
-        let moved = #expect(throws: PermanentStoreError.self) { try test.store.identityKeys.signing() }
-        #expect(moved?.code == .unsealing)
+        let moved = #expect(throws: StoreFailure.self) { try test.store.identityKeys.signing() }
+        #expect(moved?.code == .permanent(.unsealing))
     }
 
     @Test(arguments: Engine.all) func everyChangeOfAKeyIsSeenInTheRevision(_ engine: Engine) throws {

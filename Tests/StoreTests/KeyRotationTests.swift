@@ -114,11 +114,11 @@ import Testing
         _ = try stale.users.add(
             id: "before", name: nil, inbox: TestStore.inbox("before@home.example"), isVerified: true, TestStore.change)
         try test.store.keyRotation.demandActiveKeys(TestStore.change)
-        let error = #expect(throws: TemporaryStoreError.self) {
+        let error = #expect(throws: StoreFailure.self) {
             _ = try stale.users.add(
                 id: "after", name: nil, inbox: TestStore.inbox("after@home.example"), isVerified: true, TestStore.change)
         }
-        #expect(error?.code == .staleKeys)
+        #expect(error?.code == .temporary(.staleKeys))
         try test.user("after")
         // It still reads what it can, until the old keys' values are gone.
         #expect(try stale.inboxes.userID(verified: TestStore.inbox("before@home.example")) == "before")

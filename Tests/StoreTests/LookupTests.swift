@@ -86,7 +86,7 @@ import Testing
                 default: continue
                 }
                 done += 1
-            } catch is StoreRefusal {
+            } catch let failure as StoreFailure where failure.isRefusal {
                 continue
             }
             let stale = try stale(database)

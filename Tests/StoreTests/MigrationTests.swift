@@ -61,8 +61,8 @@ import Testing
         defer { try? database.close() }
         let next = Migration(version: Self.nextVersion, name: "second", sql: "CREATE TABLE second (id {id}) {strict}")
         _ = try Migrator(migrations: Migration.all + [next]).migrate(database, now: 1)
-        let error = #expect(throws: PermanentStoreError.self) { try Migrator().migrate(database, now: 2) }
-        #expect(error?.code == .newerSchema)
+        let error = #expect(throws: StoreFailure.self) { try Migrator().migrate(database, now: 2) }
+        #expect(error?.code == .permanent(.newerSchema))
         #expect(error?.message.contains("version \(Self.nextVersion)") == true)
         #expect(error?.message.contains("up to \(Self.nextVersion - 1)") == true)
     }
@@ -73,8 +73,8 @@ import Testing
         defer { try? database.close() }
         _ = try Migrator(migrations: [Migration(version: 1, name: "first", sql: "CREATE TABLE other (id {id})")])
             .migrate(database, now: 1)
-        let error = #expect(throws: PermanentStoreError.self) { try Migrator().migrate(database, now: 2) }
-        #expect(error?.code == .changedMigration)
+        let error = #expect(throws: StoreFailure.self) { try Migrator().migrate(database, now: 2) }
+        #expect(error?.code == .permanent(.changedMigration))
     }
 
     @Test(arguments: Engine.all) func aFailedMigrationLeavesNothingBehind(_ engine: Engine) throws {
@@ -83,10 +83,10 @@ import Testing
         defer { try? database.close() }
         let broken = Migration(
             version: Self.nextVersion, name: "broken", sql: "CREATE TABLE half (id {id}); CREATE TABLE half (id {id})")
-        #expect(throws: PermanentStoreError.self) {
+        #expect(throws: StoreFailure.permanent(.statement)) {
             try Migrator(migrations: Migration.all + [broken]).migrate(database, now: 1)
         }
-        #expect(throws: PermanentStoreError.self) { try database.read { try $0.rows("SELECT * FROM half", []) } }
+        #expect(throws: StoreFailure.permanent(.statement)) { try database.read { try $0.rows("SELECT * FROM half", []) } }
         #expect(try Migrator().migrate(database, now: 2).to == Migration.all.last?.version)
     }
 

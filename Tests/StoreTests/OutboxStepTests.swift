@@ -54,7 +54,9 @@ import Testing
         let test = try LifecycleTests.world(engine)
         let count = OutboxRepository.step + 10
         try Self.post(test, accounts: 1...count)
-        let recorder = RecordingDatabase(test.database) { try Self.post(test, accounts: [count + 1]) }
+        let recorder = RecordingDatabase(test.database) { () throws(StoreFailure) in
+            do { try Self.post(test, accounts: [count + 1]) } catch { throw .refused(.invalid, "\(error)") }
+        }
         let outbox = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]).outbox
         #expect(try outbox.park(team: "juice", Self.change) == count)
         #expect(try test.store.outbox.events(state: .pending).count == 2)
@@ -65,11 +67,12 @@ import Testing
         let test = try LifecycleTests.world(engine)
         try Self.post(test, accounts: 1...(OutboxRepository.step + 10))
         _ = try test.store.outbox.park(team: "juice", Self.change)
-        let recorder = RecordingDatabase(test.database) { throw TemporaryStoreError(.busy, "a test") }
+        let recorder = RecordingDatabase(test.database) { () throws(StoreFailure) in throw StoreFailure.temporary(.busy, "a test")
+        }
         let outbox = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]).outbox
         let raised = Mutex(0)
         outbox.signal.onRaise { raised.withLock { $0 += 1 } }
-        #expect(throws: TemporaryStoreError.self) { try outbox.retry(team: "juice", Self.change) }
+        #expect(throws: StoreFailure.temporary(.busy)) { try outbox.retry(team: "juice", Self.change) }
         #expect(try test.store.outbox.events(state: .pending, limit: 2_000).count == OutboxRepository.step)
         #expect(raised.withLock { $0 } == 1)
     }

@@ -124,12 +124,14 @@ struct PostgresPipelineTests {
         let backend = try world.database.read(Self.backend)
         for broken in ["SELECT nothing FROM nowhere", "SELECT 1 / 0", "SELEKT"] {
             for _ in 0..<2 {
-                #expect(throws: PermanentStoreError.self) { try world.database.rows(broken, []) }
-                #expect(throws: PermanentStoreError.self) { try world.database.read { try $0.rows(broken, []) } }
-                #expect(throws: PermanentStoreError.self) { try world.database.write(.durable) { try $0.rows(broken, []) } }
+                #expect(throws: StoreFailure.permanent(.statement)) { try world.database.rows(broken, []) }
+                #expect(throws: StoreFailure.permanent(.statement)) { try world.database.read { try $0.rows(broken, []) } }
+                #expect(throws: StoreFailure.permanent(.statement)) {
+                    try world.database.write(.durable) { try $0.rows(broken, []) }
+                }
             }
             // Whatever the body makes of the failure, a change is not committed, and a read goes on no more.
-            #expect(throws: PermanentStoreError.self) {
+            #expect(throws: StoreFailure.permanent(.statement)) {
                 try world.database.write(.durable) { connection in
                     _ = try? connection.rows(broken, [])
                     _ = try? connection.run(Self.insert, [.text("a")])
@@ -137,7 +139,7 @@ struct PostgresPipelineTests {
             }
             try world.database.read { connection in
                 _ = try? connection.rows(broken, [])
-                #expect(throws: PermanentStoreError.self) { try connection.rows("SELECT 1") }
+                #expect(throws: StoreFailure.permanent(.statement)) { try connection.rows("SELECT 1") }
             }
             #expect(try world.database.read(Self.backend) == backend)
         }
@@ -165,28 +167,28 @@ struct PostgresPipelineTests {
         let world = try Fixture()
         defer { try? world.database.close() }
         func cut(_ connection: any DatabaseConnection) throws { try world.cut(Self.backend(connection)) }
-        var error = #expect(throws: TemporaryStoreError.self) {
+        var error = #expect(throws: StoreFailure.self) {
             try world.database.read { connection in
                 try cut(connection)
                 _ = try connection.rows("SELECT 1")
             }
         }
-        #expect(error?.code == .away)
-        error = #expect(throws: TemporaryStoreError.self) {
+        #expect(error?.code == .temporary(.away))
+        error = #expect(throws: StoreFailure.self) {
             try world.database.write(.durable) { connection in
                 try connection.run(Self.insert, [.text("a")])
                 try cut(connection)
                 try connection.run(Self.insert, [.text("b")])
             }
         }
-        #expect(error?.code == .away)
-        error = #expect(throws: TemporaryStoreError.self) {
+        #expect(error?.code == .temporary(.away))
+        error = #expect(throws: StoreFailure.self) {
             try world.database.write(.durable) { connection in
                 try connection.run(Self.insert, [.text("a")])
                 try cut(connection)
             }
         }
-        #expect(error?.code == .away)
+        #expect(error?.code == .temporary(.away))
         #expect(try world.count() == "0")
         // A read that has read everything is good, even when its end never arrives.
         let backend = try world.database.read { connection in
@@ -212,7 +214,7 @@ struct PostgresPipelineTests {
                 throw CancellationError()
             }
         }
-        #expect(throws: PermanentStoreError.self) { try world.database.rows("SELECT id FROM two") }
+        #expect(throws: StoreFailure.permanent(.statement)) { try world.database.rows("SELECT id FROM two") }
         try world.database.write(.durable) { connection in
             try connection.run(Self.insert, [.text("a")])
             try connection.runScript("CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT)")

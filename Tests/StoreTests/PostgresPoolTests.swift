@@ -114,7 +114,7 @@ struct PostgresPoolTests {
     /// Anyone who has no connection at all waits for one, too; a server that is away is reported at once.
     @Test func whoHasNoneIsToldThatTheServerIsFull() throws {
         try withServer(limit: 0, connections: 2) { server, open in
-            let error = #expect(throws: TemporaryStoreError.self) {
+            let error = #expect(throws: StoreFailure.self) {
                 var settings = PostgresDatabase.Settings()
                 settings.timeout = 0.2
                 try PostgresDatabase(url: "postgresql://relay@\(server.host)/postgres", settings: settings).close()

@@ -25,8 +25,8 @@ struct PostgresTests {
         let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let standby = try PostgresServer(standbyOf: primary)
         let alone = "postgresql://postern@\(standby.host)/postgres"
-        let error = #expect(throws: TemporaryStoreError.self) { try PostgresDatabase(url: alone) }
-        #expect(error?.code == .away)
+        let error = #expect(throws: StoreFailure.self) { try PostgresDatabase(url: alone) }
+        #expect(error?.code == .temporary(.away))
         // The standby is named first: a program that takes whoever answers would take it.
         let database = try PostgresDatabase(url: "postgresql://postern@\(standby.host),\(primary.host)/postgres")
         defer { try? database.close() }
@@ -37,8 +37,8 @@ struct PostgresTests {
         // Anyone who is forced onto the standby by its URL cannot write there, and is told so.
         let forced = try PostgresDatabase(url: alone + "?target_session_attrs=any")
         defer { try? forced.close() }
-        let refused = #expect(throws: TemporaryStoreError.self) { try Self.add(9, forced) }
-        #expect(refused?.code == .away)
+        let refused = #expect(throws: StoreFailure.self) { try Self.add(9, forced) }
+        #expect(refused?.code == .temporary(.away))
 
         try primary.psql("SELECT pg_switch_wal()")
         let written = try primary.psql("SELECT pg_current_wal_lsn()").trimmingCharacters(in: .whitespacesAndNewlines)
@@ -46,7 +46,7 @@ struct PostgresTests {
             try standby.psql("SELECT pg_last_wal_replay_lsn() >= '\(written)'::pg_lsn").hasPrefix("t")
         }
         primary.stop(immediately: true)
-        #expect(throws: TemporaryStoreError.self) { try Self.count(database) }
+        #expect(throws: StoreFailure.temporary(.away)) { try Self.count(database) }
         #expect(!lock.isHeld)
         try standby.psql("SELECT pg_promote()")
         try wait("the database answers", atMost: 90) { (try? Self.count(database)) == 1 }
@@ -62,8 +62,8 @@ struct PostgresTests {
         defer { try? database.close() }
         _ = try Migrator().migrate(database, now: 1)
         server.stop()
-        let error = #expect(throws: TemporaryStoreError.self) { try Self.add(1, database) }
-        #expect(error?.code == .away)
+        let error = #expect(throws: StoreFailure.self) { try Self.add(1, database) }
+        #expect(error?.code == .temporary(.away))
         try server.start()
         try Self.add(1, database)
         #expect(try Self.count(database) == 1)
@@ -88,8 +88,8 @@ struct PostgresTests {
         let database = try PostgresDatabase(url: try #require(PostgresServer.shared).url(schema: schema), settings: settings)
         defer { try? database.close() }
         try database.read { _ in
-            let error = #expect(throws: TemporaryStoreError.self) { try Self.count(database) }
-            #expect(error?.code == .busy)
+            let error = #expect(throws: StoreFailure.self) { try Self.count(database) }
+            #expect(error?.code == .temporary(.busy))
         }
         #expect(try Self.count(database) == 1)
     }
@@ -120,7 +120,7 @@ struct PostgresTests {
         defer { try? database.close() }
         #expect(try database.read { try $0.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", Bool.self) } == true)
         // A certificate of no one that is trusted: no connection, rather than one without proof.
-        #expect(throws: TemporaryStoreError.self) {
+        #expect(throws: StoreFailure.temporary(.away)) {
             try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/receiver.pem")
         }
     }
@@ -150,8 +150,8 @@ struct PostgresTests {
     @Test func whoIsNotLetInIsToldSoAndNotToTryAgain() throws {
         let server = try #require(PostgresServer.shared)
         for url in ["postgresql://postern@\(server.host)/no_such_database", "postgresql://nobody@\(server.host)/postgres"] {
-            let error = #expect(throws: PermanentStoreError.self) { try PostgresDatabase(url: url) }
-            #expect(error?.code == .refused)
+            let error = #expect(throws: StoreFailure.self) { try PostgresDatabase(url: url) }
+            #expect(error?.code == .permanent(.refused))
         }
     }
 }

@@ -13,10 +13,10 @@ final class RecordingDatabase: Database {
     private let inner: any Database
     private let recorded = Mutex<[Statement]>([])
 
-    private let afterWrite: @Sendable () throws -> Void
+    private let afterWrite: @Sendable () throws(StoreFailure) -> Void
 
     /// - Parameter afterWrite: called behind each change.
-    init(_ inner: any Database, afterWrite: @escaping @Sendable () throws -> Void = {}) {
+    init(_ inner: any Database, afterWrite: @escaping @Sendable () throws(StoreFailure) -> Void = {}) {
         (self.inner, self.afterWrite) = (inner, afterWrite)
     }
 
@@ -32,19 +32,23 @@ final class RecordingDatabase: Database {
         recorded.withLock { $0.filter { $0.isInChange && $0.sql.contains(text) }.map(\.arguments) }
     }
 
-    func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
-        try inner.read { try body(Connection(inner: $0, database: self, isInChange: false)) }
+    func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
+        try inner.read { connection throws(StoreFailure) in
+            try body(Connection(inner: connection, database: self, isInChange: false))
+        }
     }
 
-    func write<T>(_ durability: Durability, _ body: (any DatabaseConnection) throws -> T) throws -> T {
-        let result = try inner.write(durability) { try body(Connection(inner: $0, database: self, isInChange: true)) }
+    func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+        let result = try inner.write(durability) { connection throws(StoreFailure) in
+            try body(Connection(inner: connection, database: self, isInChange: true))
+        }
         try afterWrite()
         return result
     }
 
-    func lock(_ name: String) throws -> (any DatabaseLock)? { try inner.lock(name) }
+    func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? { try inner.lock(name) }
 
-    func close() throws { try inner.close() }
+    func close() throws(StoreFailure) { try inner.close() }
 
     private struct Connection: DatabaseConnection {
         let inner: any DatabaseConnection
@@ -55,16 +59,16 @@ final class RecordingDatabase: Database {
             database.recorded.withLock { $0.append(Statement(sql: sql, arguments: arguments, isInChange: isInChange)) }
         }
 
-        func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+        func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
             note(sql, arguments)
             return try inner.rows(sql, arguments)
         }
 
-        func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+        func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int {
             note(sql, arguments)
             return try inner.run(sql, arguments)
         }
 
-        func runScript(_ sql: String) throws { try inner.runScript(sql) }
+        func runScript(_ sql: String) throws(StoreFailure) { try inner.runScript(sql) }
     }
 }

@@ -21,8 +21,8 @@ import Testing
     @Test func aMissingDatabaseIsNotMade() throws {
         let folder = try TemporaryFolder()
         let path = folder.url.appendingPathComponent("none.db").path
-        let error = #expect(throws: TemporaryStoreError.self) { try SQLiteDatabase(path: path) }
-        #expect(error?.code == .unreachable)
+        let error = #expect(throws: StoreFailure.self) { try SQLiteDatabase(path: path) }
+        #expect(error?.code == .temporary(.unreachable))
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
@@ -112,8 +112,8 @@ import Testing
         let folder = try TemporaryFolder()
         let path = folder.url.appendingPathComponent("postern.db").path
         try Data(repeating: 0x41, count: 8192).write(to: URL(fileURLWithPath: path))
-        let error = #expect(throws: PermanentStoreError.self) { try SQLiteDatabase(path: path) }
-        #expect(error?.code == .corrupted)
+        let error = #expect(throws: StoreFailure.self) { try SQLiteDatabase(path: path) }
+        #expect(error?.code == .permanent(.corrupted))
     }
 
     @Test func aWriterElsewhereIsTemporaryAndReadersGoOn() throws {
@@ -123,10 +123,10 @@ import Testing
         defer { try? other.close() }
         try test.database.write(.durable) { connection in
             try connection.run("UPDATE teams SET name = 'Other'")
-            let error = #expect(throws: TemporaryStoreError.self) {
+            let error = #expect(throws: StoreFailure.self) {
                 try other.write(.durable) { try $0.run("UPDATE teams SET name = 'Third'") }
             }
-            #expect(error?.code == .busy)
+            #expect(error?.code == .temporary(.busy))
             let name = try other.read { try $0.value("SELECT name FROM teams", String.self) }
             #expect(name == "The Juice Company")
         }
@@ -135,7 +135,7 @@ import Testing
 
     @Test func aFullDiskIsTemporaryAndNothingIsHalfDone() throws {
         let test = try TestStore(.sqlite)
-        let error = #expect(throws: TemporaryStoreError.self) {
+        let error = #expect(throws: StoreFailure.self) {
             try test.database.write(.durable) { connection in
                 try connection.runScript("PRAGMA max_page_count = 1")
                 for number in 0..<1000 {
@@ -145,7 +145,7 @@ import Testing
                 }
             }
         }
-        #expect(error?.code == .diskFull)
+        #expect(error?.code == .temporary(.diskFull))
         #expect(try test.database.read { try $0.value("SELECT COUNT(*) FROM settings", Int64.self) } == 0)
     }
 
@@ -188,12 +188,12 @@ import Testing
 
     @Test func errorsNameNoValues() throws {
         let test = try TestStore(.sqlite)
-        let error = #expect(throws: PermanentStoreError.self) {
+        let error = #expect(throws: StoreFailure.self) {
             try test.database.write(.durable) { connection in
                 try connection.run("INSERT INTO teams (handle, name, created_at) VALUES (\("juice"), \("private"), \(0))")
             }
         }
-        #expect(error?.code == .constraint)
+        #expect(error?.code == .permanent(.constraint))
         #expect(error.map { "\($0)".contains("private") } == false)
     }
 
@@ -201,10 +201,10 @@ import Testing
     @Test func aTextOfTwoStatementsIsRefused() throws {
         let test = try TestStore(.sqlite)
         let before = try test.database.value("SELECT COUNT(*) FROM teams", Int.self)
-        let error = #expect(throws: PermanentStoreError.self) {
+        let error = #expect(throws: StoreFailure.self) {
             try test.database.write(.durable) { try $0.run("DELETE FROM teams WHERE id = 0; DELETE FROM teams") }
         }
-        #expect(error?.code == .statement)
+        #expect(error?.code == .permanent(.statement))
         #expect(try test.database.value("SELECT COUNT(*) FROM teams; ", Int.self) == before)
     }
 
@@ -212,7 +212,9 @@ import Testing
     @Test(arguments: Engine.all) func moreOrFewerValuesThanPlacesAreRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for values in [[], [SQLValue.integer(1), .integer(2)]] {
-            #expect(throws: PermanentStoreError.self) { try test.database.rows("SELECT id FROM teams WHERE id = ?", values) }
+            #expect(throws: StoreFailure.permanent(.statement)) {
+                try test.database.rows("SELECT id FROM teams WHERE id = ?", values)
+            }
         }
     }
 
@@ -220,7 +222,7 @@ import Testing
     @Test(.enabled(if: Engine.postgres != nil, "PostgreSQL is not installed")) func placesWithAndWithoutNumbersAreRefused() throws
     {
         let test = try TestStore(try #require(Engine.postgres))
-        #expect(throws: PermanentStoreError.self) {
+        #expect(throws: StoreFailure.permanent(.statement)) {
             try test.database.rows("SELECT id FROM teams WHERE id = ?1 OR id = ?", [.integer(1), .integer(1)])
         }
     }

@@ -39,11 +39,11 @@ import Testing
         try test.user("u1", name: "Jane")
         let address = try test.address("u1").address
         let other = Store(database: test.database, keys: TestStore.keys(first: 100), relayDomains: ["relay.example"])
-        let error = #expect(throws: PermanentStoreError.self) {
+        let error = #expect(throws: StoreFailure.self) {
             try other.relay.relayAddress(localPart: address.localPart, domain: address.domain)
         }
-        #expect(error?.code == .unsealing)
-        #expect(throws: PermanentStoreError.self) { try other.users.user("u1") }
+        #expect(error?.code == .permanent(.unsealing))
+        #expect(throws: StoreFailure.permanent(.unsealing)) { try other.users.user("u1") }
         #expect(try other.inboxes.userID(verified: TestStore.inbox("u1@home.example")) == nil)
     }
 
@@ -51,10 +51,10 @@ import Testing
         let test = try TestStore(engine)
         try Store.checkKeys(TestStore.keys(), of: test.database)
         try Store.checkKeys(TestStore.keys(), of: test.database)
-        let error = #expect(throws: PermanentStoreError.self) {
+        let error = #expect(throws: StoreFailure.self) {
             try Store.checkKeys(TestStore.keys(first: 100), of: test.database)
         }
-        #expect(error?.code == .unsealing)
+        #expect(error?.code == .permanent(.unsealing))
     }
 
     @Test(arguments: Engine.all) func aSealedInboxDoesNotOpenInAnotherRow(_ engine: Engine) throws {
@@ -67,8 +67,8 @@ import Testing
                 UPDATE inboxes SET address_sealed = (SELECT address_sealed FROM inboxes WHERE user_id = 1) WHERE user_id = 2
                 """)
         }
-        let error = #expect(throws: PermanentStoreError.self) { try test.store.inboxes.inboxes(user: "u2") }
-        #expect(error?.code == .unsealing)
+        let error = #expect(throws: StoreFailure.self) { try test.store.inboxes.inboxes(user: "u2") }
+        #expect(error?.code == .permanent(.unsealing))
     }
 
     @Test(arguments: Engine.all) func anInboxOfAnyLengthTakesTheSameRoom(_ engine: Engine) throws {

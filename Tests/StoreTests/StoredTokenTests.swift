@@ -33,14 +33,14 @@ import Testing
         let tokens = test.store.tokens
         try tokens.insert("abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
         let other = AddrSpec(localPart: "other", domain: "a.example")
-        let error = #expect(throws: PermanentStoreError.self) {
+        let error = #expect(throws: StoreFailure.self) {
             try tokens.insert("abc", purpose: .reverse, account: account, address: other, expiresAt: nil, now: 1)
         }
-        #expect(error?.code == .constraint)
-        #expect(throws: PermanentStoreError.self) {
+        #expect(error?.code == .permanent(.constraint))
+        #expect(throws: StoreFailure.permanent(.constraint)) {
             try tokens.insert("abc", purpose: .returnPath, account: account, address: odd, expiresAt: 5, now: 1)
         }
-        #expect(throws: PermanentStoreError.self) {
+        #expect(throws: StoreFailure.permanent(.constraint)) {
             try tokens.insert("new", purpose: .reverse, account: account + 1, address: odd, expiresAt: nil, now: 1)
         }
     }
@@ -63,10 +63,8 @@ import Testing
                             expiresAt: number % 2 == 0 ? nil : 500,
                             now: 1, in: commits)
                         return nil
-                    } catch is PermanentStoreError {
-                        return number
                     } catch {
-                        return -1
+                        return (error as? StoreFailure)?.code == .permanent(.constraint) ? number : -1
                     }
                 }
             }
@@ -78,7 +76,7 @@ import Testing
             #expect(found?.address.localPart == "bounce+\(number)")
         }
         commits.close()
-        #expect(throws: TemporaryStoreError.self) {
+        #expect(throws: StoreFailure.temporary(.resources)) {
             try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: 500, now: 1, in: commits)
         }
     }

@@ -46,7 +46,8 @@ final class TestDecisions: Sendable {
 
     func report(_ id: String, _ outcome: CheckOutcome, _ challenge: String, at now: Int64) throws -> LoggedDecision {
         try inner.store.checks.report(
-            decision: id, team: try app().teamNumber, outcome: outcome, challenge: challenge, now: now)
+            decision: id, team: try app().teamNumber, outcome: outcome, challenge: challenge, now: now
+        ).get()
     }
 
     func decisionWrite(

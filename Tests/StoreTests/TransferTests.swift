@@ -32,7 +32,7 @@ import Testing
         var transfers: TransferRepository { test.store.transfers }
 
         func client(_ app: String) throws -> ProviderClient {
-            guard let client = try test.store.clients.client(app) else { throw StoreRefusal(.notFound, app) }
+            guard let client = try test.store.clients.client(app) else { throw StoreFailure.refused(.notFound, app) }
             return client
         }
 

@@ -27,7 +27,7 @@ import Testing
         }
 
         func client(_ app: String) throws -> ProviderClient {
-            guard let client = try test.store.clients.client(app) else { throw StoreRefusal(.notFound, app) }
+            guard let client = try test.store.clients.client(app) else { throw StoreFailure.refused(.notFound, app) }
             return client
         }
 
@@ -42,7 +42,7 @@ import Testing
             let outcome = try test.store.provider.redeem(
                 code: code.code, client: client(app), redirectURI: redirect, challenge: nil, now: TestStore.now
             ) { $0 }
-            guard case .issued(let tokens) = outcome else { throw StoreRefusal(.unmet, "\(outcome)") }
+            guard case .issued(let tokens) = outcome else { throw StoreFailure.refused(.unmet, "\(outcome)") }
             return tokens
         }
 
@@ -50,7 +50,7 @@ import Testing
             let outcome = try test.store.provider.refresh(
                 token: token ?? "", client: client(app), dailyLimit: 100, now: TestStore.now
             ) { $0.subject }
-            guard case .issued(let subject) = outcome else { throw StoreRefusal(.unmet, "\(outcome)") }
+            guard case .issued(let subject) = outcome else { throw StoreFailure.refused(.unmet, "\(outcome)") }
             return subject
         }
 

@@ -11,7 +11,7 @@ import Testing
     private final class Line: Sendable {
         let turn: WriterTurn
         private let served = Mutex<[String]>([])
-        private let refused = Mutex<[TemporaryStoreError.Code]>([])
+        private let refused = Mutex<[StoreFailure.Code]>([])
         private let release = DispatchSemaphore(value: 0)
         private let group = DispatchGroup()
 
@@ -29,14 +29,13 @@ import Testing
             group.enter()
             Thread.detachNewThread { [self] in
                 WriteQueue.$isOnSharedThread.withValue(isRequest) {
-                    do {
+                    do throws(StoreFailure) {
                         try turn.run(by: .now + .seconds(60)) {
                             body()
                             served.withLock { $0.append(name) }
                         }
                     } catch {
-                        refused.withLock { refused in if let known = error as? TemporaryStoreError { refused.append(known.code) }
-                        }
+                        refused.withLock { $0.append(error.code) }
                     }
                 }
                 group.leave()
@@ -51,7 +50,7 @@ import Testing
         }
 
         private var settled: Int { turn.waiting + refusals.count }
-        var refusals: [TemporaryStoreError.Code] { refused.withLock { $0 } }
+        var refusals: [StoreFailure.Code] { refused.withLock { $0 } }
         var names: [String] { served.withLock { $0 } }
 
         func end() {
@@ -82,7 +81,7 @@ import Testing
     @Test func whereNothingMovesThreadsAreLeftToThoseWhoRead() {
         let line = Line(burst: .zero)
         for number in 0..<WriteQueue.sharedThreads + 3 { line.add("request \(number)", isRequest: true) }
-        #expect(line.refusals == [.busy, .busy, .busy])
+        #expect(line.refusals == Array(repeating: .temporary(.busy), count: 3))
         line.end()
         #expect(line.names.count == 1 + WriteQueue.sharedThreads)
     }

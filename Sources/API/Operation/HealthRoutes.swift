@@ -44,7 +44,7 @@ package struct HealthRoutes: RouteModule {
                 try store.database.requireInPlace()
                 return try store.apiKeys.revision()
             }
-            guard isWritable() else { throw TemporaryStoreError(.inputOutput, "the last change could not be written") }
+            guard isWritable() else { throw StoreFailure.temporary(.inputOutput, "the last change could not be written") }
             return try .json(Health(status: "ready", policy: policyState))
         }
     }

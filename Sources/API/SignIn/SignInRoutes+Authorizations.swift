@@ -1,5 +1,6 @@
 // POST /v1/authorizations: the operator's own sign-in page obtains a code and an identity token for a user.
 
+import Database
 import Accounts
 import SignIn
 import HTTP
@@ -43,7 +44,10 @@ extension SignInRoutes {
         return try await parts.run { store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, now: time, store)
-            return .object(try store.provider.authorize(authorization, change) { try Self.answer($0, body, maker) })
+            let answer = try store.provider.authorize(authorization, change) { issued throws(StoreFailure) in
+                try Self.answer(issued, body, maker)
+            }
+            return .object(answer)
         }
     }
 
@@ -124,7 +128,7 @@ extension SignInRoutes {
 
     // MARK: The answer
 
-    private static func answer(_ issued: IssuedCode, _ body: Body, _ maker: TokenMaker) throws -> JSONObject {
+    private static func answer(_ issued: IssuedCode, _ body: Body, _ maker: TokenMaker) throws(StoreFailure) -> JSONObject {
         var object: JSONObject = [
             "code": .string(issued.code), "expires_in": .integer(ProviderLifetime.code),
             "id_token": .string(try maker.token(issued.subject, code: issued.code)),

@@ -1,5 +1,6 @@
 // POST /auth/token and /auth/revoke, as clients of Sign in with Apple know them.
 
+import Database
 import Accounts
 import SignIn
 import HTTP
@@ -32,7 +33,7 @@ extension SignInRoutes {
         let maker = try await maker(now: time)
         return try await answer { store in
             try store.provider.redeem(code: code, client: client, redirectURI: redirectURI, challenge: challenge, now: time) {
-                try Self.body($0, maker)
+                tokens throws(StoreFailure) in try Self.body(tokens, maker)
             }
         }
     }
@@ -46,7 +47,7 @@ extension SignInRoutes {
         return try await answer { [settings] store in
             try store.provider.refresh(
                 token: token, client: client, scopes: scopes, dailyLimit: settings.refreshesPerDay, now: time
-            ) { try Self.body($0, maker) }
+            ) { tokens throws(StoreFailure) in try Self.body(tokens, maker) }
         }
     }
 
@@ -77,7 +78,7 @@ extension SignInRoutes {
         }
     }
 
-    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker) throws -> JSONObject {
+    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker) throws(StoreFailure) -> JSONObject {
         var object: JSONObject = [
             "access_token": .string(tokens.accessToken), "token_type": "Bearer",
             "expires_in": .integer(ProviderLifetime.accessToken),

@@ -1,5 +1,6 @@
 // Identity tokens, and answers that hold them.
 
+import Database
 import Accounts
 import SignIn
 import HTTP
@@ -17,10 +18,10 @@ struct TokenMaker: Sendable {
     let key: IdentitySigningKey
     let now: Int64
 
-    /// An identity token for a subject.
+    /// An identity token for a subject. That it cannot be signed is a failure of the transaction that it is made in.
     /// - Parameters:
     ///   - code, accessToken: what it comes with.
-    func token(_ subject: TokenSubject, code: String? = nil, accessToken: String? = nil) throws -> String {
+    func token(_ subject: TokenSubject, code: String? = nil, accessToken: String? = nil) throws(StoreFailure) -> String {
         var content = IdentityTokenContent(
             issuer: issuer, subject: subject.sub, audience: subject.clientID, issuedAt: now, lifetime: Self.lifetime)
         content.nonce = subject.nonce
@@ -36,7 +37,9 @@ struct TokenMaker: Sendable {
         content.orgID = subject.orgID
         content.code = code
         content.accessToken = accessToken
-        return try key.sign(content.claims)
+        do { return try key.sign(content.claims) } catch {
+            throw .temporary(.resources, "an identity token cannot be signed: \(error)")
+        }
     }
 }
 

@@ -85,7 +85,9 @@ package struct UserRoutes: RouteModule {
         let (user, inbox) = try Self.inboxPath(context)
         let change = context.change(now: parts.now())
         try await mail.run { [verify] in
-            do { try verify(user, inbox, change) } catch let refusal as StoreRefusal { throw refusal } catch {
+            do { try verify(user, inbox, change) } catch let failure as StoreFailure where failure.isRefusal {
+                throw failure
+            } catch {
                 throw Problem(
                     .serviceUnavailable, "mail-unavailable", "The message could not be sent",
                     detail: "the mail server did not accept it", headers: [.retryAfter: "60"])

@@ -30,10 +30,12 @@ package struct AccountListRepository: Sendable {
     /// Accounts from the one after `after` on, oldest first.
     /// - Parameters:
     ///   - team: the store's number; nil for all.
-    ///   - user: the operator's identifier; nil for all. Throws `StoreRefusal` (`notFound`).
-    package func accounts(team: Int64?, user: String? = nil, after: Int64 = 0, limit: Int) throws -> [AccountSummary] {
-        try database.read { connection in
-            let user = try user.map { try connection.userNumber($0) }
+    ///   - user: the operator's identifier; nil for all. Throws `notFound`.
+    package func accounts(
+        team: Int64?, user: String? = nil, after: Int64 = 0, limit: Int
+    ) throws(StoreFailure) -> [AccountSummary] {
+        try database.read { connection throws(StoreFailure) in
+            let user = try user.map(connection.userNumber)
             let rows = try connection.rows(
                 """
                 SELECT a.id, t.handle AS team, u.handle AS user_handle, a.sub, c.local_part, c.domain,
@@ -43,14 +45,16 @@ package struct AccountListRepository: Sendable {
                 WHERE a.id > \(after) AND (\(team ?? 0) = 0 OR a.team_id = \(team ?? 0))
                     AND (\(user ?? 0) = 0 OR a.user_id = \(user ?? 0)) ORDER BY a.id LIMIT \(limit)
                 """)
-            return try rows.map { row in
+            return try rows.map { row throws(StoreFailure) in
                 let number: Int64 = try row["id"]
                 let grants = try connection.rows(
                     """
                     SELECT p.primary_client_id, g.state FROM grants g JOIN app_groups p ON p.id = g.group_id
                     JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(number) ORDER BY g.id
                     """
-                ).map { try AccountSummary.GrantSummary(app: $0["primary_client_id"], state: $0["state"]) }
+                ).map { row throws(StoreFailure) in
+                    try AccountSummary.GrantSummary(app: row["primary_client_id"], state: row["state"])
+                }
                 let local: String? = try row["local_part"]
                 return try AccountSummary(
                     number: number, teamID: row["team"], userID: row["user_handle"], sub: row["sub"],

@@ -9,26 +9,26 @@ package struct AccountRepository: Sendable {
     let marks: TombstoneMarks
     var database: any Database { events.database }
 
-    /// The account with this subject, or `StoreRefusal` (`notFound`).
+    /// The account with this subject, or `notFound`.
     /// - Parameter team: whose it must be; nil for any.
-    package func account(sub: String, team: String? = nil) throws -> Account {
-        try database.read { connection in
-            let row = try connection.row("\(Self.select) WHERE a.sub = \(sub)")
-            guard let account = try row.map(Account.init(row:)), team == nil || account.teamID == team else {
-                throw StoreRefusal(.notFound, "unknown account: see postern account list")
-            }
-            return account
+    package func account(sub: String, team: String? = nil) throws(StoreFailure) -> Account {
+        let row = try database.row("\(Self.select) WHERE a.sub = \(sub)")
+        guard let account = try row.map(Account.init(row:)), team == nil || account.teamID == team else {
+            throw .refused(.notFound, "unknown account: see postern account list")
         }
+        return account
     }
 
-    /// The account with this number, or `StoreRefusal` (`notFound`).
-    package func account(_ number: Int64) throws -> Account { try database.read { try $0.account(number) } }
+    /// The account with this number, or `notFound`.
+    package func account(_ number: Int64) throws(StoreFailure) -> Account {
+        try database.read { connection throws(StoreFailure) in try connection.account(number) }
+    }
 
     /// Accounts by team and user identifier, the oldest first; nil stands for all.
     package func accounts(
         team: String? = nil, user: String? = nil, after: Int64 = 0, limit: Int = Int(Int32.max)
-    ) throws -> [Account] {
-        try database.read { connection in
+    ) throws(StoreFailure) -> [Account] {
+        try database.read { connection throws(StoreFailure) in
             let conditions = try connection.accountConditions(team: team, user: user)
             return try connection.rows(
                 "\(Self.select) WHERE a.id > \(after) AND \(SQL.all(conditions)) ORDER BY a.id LIMIT \(limit)"
@@ -46,8 +46,8 @@ package struct AccountRepository: Sendable {
     /// says that this inbox had an account deleted. Every app that ever had a grant is notified. The user and other accounts
     /// stay.
     /// - Parameter isTeams: the team ends it: that is nothing the user did, so no tombstone is held against the inbox.
-    package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws {
-        try events.write(at: change.now) { connection, tracker in
+    package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws(StoreFailure) {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let account = try connection.account(number)
             if !isTeams { try recordTombstone(connection, account: number, now: change.now) }
             var rows = RemovalRepository.rows
@@ -57,7 +57,9 @@ package struct AccountRepository: Sendable {
     }
 
     /// Deletes all accounts of a user.
-    func deleteAll(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, now: Int64) throws {
+    func deleteAll(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, now: Int64
+    ) throws(StoreFailure) {
         var rows = RemovalRepository.rows
         let found = try connection.rows(
             "SELECT a.id, t.removed_at FROM accounts a JOIN teams t ON t.id = a.team_id WHERE a.user_id = \(user) ORDER BY a.id")
@@ -74,7 +76,7 @@ package struct AccountRepository: Sendable {
     /// names, its user and its consents, and goes to a team that was removed, with which the rest goes in steps.
     func remove(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, account: Int64, rows: inout Int, now: Int64
-    ) throws {
+    ) throws(StoreFailure) {
         try tracker.snapshot(.ending(account))
         if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
         try retireNames(connection, account: account)
@@ -91,12 +93,12 @@ package struct AccountRepository: Sendable {
     }
 
     /// Retires the names and removes the row with all that hangs on it.
-    func end(_ connection: any DatabaseConnection, account: Int64) throws {
+    func end(_ connection: any DatabaseConnection, account: Int64) throws(StoreFailure) {
         try retireNames(connection, account: account)
         try connection.run("DELETE FROM accounts WHERE id = \(account)")
     }
 
-    private func retireNames(_ connection: any DatabaseConnection, account: Int64) throws {
+    private func retireNames(_ connection: any DatabaseConnection, account: Int64) throws(StoreFailure) {
         let names: [String] = try connection.values(
             """
             SELECT sub FROM accounts WHERE id = \(account)
@@ -110,7 +112,7 @@ package struct AccountRepository: Sendable {
     }
 
     /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.
-    func recordTombstone(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws {
+    func recordTombstone(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws(StoreFailure) {
         var tombstones: [[UInt8]] = try connection.values(
             """
             SELECT DISTINCT i.tombstone_index FROM accounts a JOIN inboxes i ON i.user_id = a.user_id
@@ -119,7 +121,7 @@ package struct AccountRepository: Sendable {
             """)
         tombstones += try connection.rows(
             "SELECT issuer, subject FROM external_identities WHERE account_id = \(account)"
-        ).map { try marks.identity(issuer: $0["issuer"], subject: $0["subject"]) }
+        ).map { row throws(StoreFailure) in try marks.identity(issuer: row["issuer"], subject: row["subject"]) }
         // A check that was begun and not passed within an hour failed.
         let failures = try connection.rows(
             """
@@ -140,26 +142,22 @@ package struct AccountRepository: Sendable {
 
     /// Links an account of an external issuer with a user, so that the user's inboxes count for it.
     /// Refused where the user has an account with that team.
-    package func link(account number: Int64, user id: String, _ change: Change) throws {
-        try events.write(at: change.now) { connection, tracker in
+    package func link(account number: Int64, user id: String, _ change: Change) throws(StoreFailure) {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let account = try connection.account(number)
             let user = try connection.userNumber(id)
             let external = try connection.row("SELECT issuer FROM external_identities WHERE account_id = \(number)")
             guard external != nil else {
-                throw StoreRefusal(.unmet, "account \(number) does not belong to an external issuer: its user cannot change")
+                throw .refused(.unmet, "account \(number) does not belong to an external issuer: its user cannot change")
             }
             guard account.userID != id else { return }
-            guard account.userID == nil else {
-                throw StoreRefusal(.exists, "account \(number) is already linked with another user")
-            }
+            guard account.userID == nil else { throw .refused(.exists, "account \(number) is already linked with another user") }
             let taken = try connection.row(
                 """
                 SELECT b.id FROM accounts a JOIN accounts b ON b.team_id = a.team_id
                 WHERE a.id = \(number) AND b.user_id = \(user)
                 """)
-            guard taken == nil else {
-                throw StoreRefusal(.exists, "user \(id) already has an account with team \(account.teamID)")
-            }
+            guard taken == nil else { throw .refused(.exists, "user \(id) already has an account with team \(account.teamID)") }
             try tracker.snapshot(.account(number))
             try connection.run("UPDATE accounts SET user_id = \(user) WHERE id = \(number)")
             try connection.audit(change, "account.link", "account:\(number)", "team:\(account.teamID) user:\(id)")
@@ -175,7 +173,7 @@ extension Account {
         """
 
     /// From `columns`.
-    init(row: SQLRow) throws {
+    init(row: SQLRow) throws(StoreFailure) {
         try self.init(
             number: row["account_id"], teamID: row["team"], userID: row["user_handle"], sub: row["sub"],
             sharesName: row["shares_name"], emailKind: row["email_kind"], inboxNumber: row["inbox_number"],
@@ -184,22 +182,24 @@ extension Account {
 }
 
 extension DatabaseConnection {
-    /// The account, or `StoreRefusal` (`notFound`).
-    package func account(_ number: Int64) throws -> Account {
+    /// The account, or `notFound`.
+    package func account(_ number: Int64) throws(StoreFailure) -> Account {
         guard let row = try row("\(AccountRepository.select) WHERE a.id = \(number)") else {
-            throw StoreRefusal(.notFound, "there is no account \(number): see postern account list")
+            throw .refused(.notFound, "there is no account \(number): see postern account list")
         }
         return try Account(row: row)
     }
 
     /// Which accounts `a` are of a team and a user, by their identifiers; nil stands for all.
-    func accountConditions(team: String?, user: String?) throws -> [SQL] {
-        try [team.map { "a.team_id = \(try self.team($0).number)" }, user.map { "a.user_id = \(try userNumber($0))" }]
-            .compactMap { $0 }
+    func accountConditions(team: String?, user: String?) throws(StoreFailure) -> [SQL] {
+        var conditions: [SQL] = []
+        if let team { conditions.append("a.team_id = \(try self.team(team).number)") }
+        if let user { conditions.append("a.user_id = \(try userNumber(user))") }
+        return conditions
     }
 
     /// Whether the name behind the mark ended once.
-    package func isRetired(_ mark: [UInt8]) throws -> Bool {
+    package func isRetired(_ mark: [UInt8]) throws(StoreFailure) -> Bool {
         try row("SELECT mark FROM retired_names WHERE mark = \(mark)") != nil
     }
 }

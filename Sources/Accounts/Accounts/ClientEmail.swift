@@ -13,20 +13,20 @@ package enum ClientEmail: Sendable, Hashable {
 extension InboxRepository {
     /// The relay address; the inbox itself only where the account shares it and it is verified: the one that was shared, and none
     /// where that was removed.
-    package func email(_ connection: any DatabaseConnection, _ account: Account) throws -> ClientEmail? {
+    package func email(_ connection: any DatabaseConnection, _ account: Account) throws(StoreFailure) -> ClientEmail? {
         switch account.emailKind {
         case .none: return nil
         case .privateRelay:
             let row = try connection.row(
                 "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account.number) AND is_current = 1")
-            return try row.map { .relay(try AddrSpec(row: $0)) }
+            return try row.map { row throws(StoreFailure) in .relay(try AddrSpec(row: row)) }
         case .real:
             let row = try connection.row(
                 """
                 SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = a.inbox_id
                 WHERE a.id = \(account.number) AND i.verified_at IS NOT NULL
                 """)
-            return try row.map { .shared(try sealer.inbox($0, user: $0["user_id"])) }
+            return try row.map { row throws(StoreFailure) in .shared(try sealer.inbox(row, user: row["user_id"])) }
         }
     }
 }

@@ -48,8 +48,8 @@ package struct ExternalEventRepository: Sendable {
 
     /// Applies an event. Email events set what is known of the issuer's own forwarding, never ours; `consent-revoked` ends the
     /// grant to the client's group of apps; `account-delete` ends the account, and leaves a tombstone.
-    package func apply(_ event: ExternalEvent, _ change: Change) throws -> ExternalEventOutcome {
-        try accounts.events.write(at: change.now) { connection, tracker in
+    package func apply(_ event: ExternalEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
+        try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let isNew =
                 try connection.run(
                     """
@@ -99,7 +99,7 @@ package struct ExternalEventRepository: Sendable {
 
     private func forwarding(
         _ connection: any DatabaseConnection, _ account: Int64, isOn: Bool, _ event: ExternalEvent, _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         let was: Bool? = try connection.value("SELECT forwarding_on FROM external_identities WHERE account_id = \(account)")
         try connection.run(
             """
@@ -112,8 +112,8 @@ package struct ExternalEventRepository: Sendable {
     }
 
     /// Forgets what is older than any event that would be taken, at most `limit` at a time; how many.
-    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM received_events WHERE mark IN (SELECT mark FROM received_events

@@ -14,14 +14,16 @@ package struct GrantRepository: Sendable {
     /// Account, `sub` and relay address are made where there are none, and are the same after a return. After a return the
     /// earlier status is the grant's `priorStatus`. `emailKind` counts as long as no grant of the account is live: what one app
     /// was given does not change because of another.
-    package func authorize(_ request: AuthorizationRequest, _ change: Change) throws -> AuthorizedGrant {
-        try addresses.events.write(at: change.now) { try authorize($0, $1, request, change) }
+    package func authorize(_ request: AuthorizationRequest, _ change: Change) throws(StoreFailure) -> AuthorizedGrant {
+        try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
+            try authorize(connection, tracker, request, change)
+        }
     }
 
     /// The same within a transaction.
     package func authorize(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ request: AuthorizationRequest, _ change: Change
-    ) throws -> AuthorizedGrant {
+    ) throws(StoreFailure) -> AuthorizedGrant {
         let (team, group) = try connection.appGroup(clientID: request.clientID)
         let user = try connection.userNumber(request.userID)
         try TransferRepository.moveWaiting(connection, user: user, group: group.number, addresses: addresses, change)
@@ -39,14 +41,14 @@ package struct GrantRepository: Sendable {
             found = try connection.account(account)
         }
         guard let grant = try connection.grants(account: account).first(where: { $0.group == group }) else {
-            throw PermanentStoreError(.unexpectedData, "a grant that was just written is missing")
+            throw .permanent(.unexpectedData, "a grant that was just written is missing")
         }
         return AuthorizedGrant(kind: kind, team: team, account: found, grant: grant, relayAddress: address)
     }
 
     private func settle(
         _ connection: any DatabaseConnection, account: Int64, user: Int64, _ request: AuthorizationRequest
-    ) throws {
+    ) throws(StoreFailure) {
         let before = try connection.row(
             """
             SELECT CASE WHEN \(Self.isLive("accounts.id")) THEN 1 ELSE 0 END AS is_live, email_kind FROM accounts
@@ -61,7 +63,7 @@ package struct GrantRepository: Sendable {
         if let name = request.inbox {
             let inbox = try inboxes.inbox(connection, user: user, id: request.userID, name)
             guard inbox.isVerified, !inbox.isReplyOnly else {
-                throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+                throw .refused(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
             // Where the team has the inbox itself, this one is what it would be told: only as the user shares it in this very
             // request.
@@ -88,13 +90,15 @@ package struct GrantRepository: Sendable {
     }
 
     /// The account's grants, the oldest first.
-    package func grants(account number: Int64) throws -> [Grant] { try database.read { try $0.grants(account: number) } }
+    package func grants(account number: Int64) throws(StoreFailure) -> [Grant] {
+        try database.read { connection throws(StoreFailure) in try connection.grants(account: number) }
+    }
 
     /// Revokes the account's grant to a group, and with it every code and token; whether it was live. With the last one the
     /// address is refused as revoked.
     @discardableResult
-    package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws -> Bool {
-        try addresses.events.write(at: change.now) { connection, tracker in
+    package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws(StoreFailure) -> Bool {
+        try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             try tracker.snapshot(.account(number))
             return try connection.revoke(account: number, group: group, at: change.now, change)
         }
@@ -102,8 +106,8 @@ package struct GrantRepository: Sendable {
 
     /// Revokes every live grant of an account; how many there were.
     @discardableResult
-    package func revokeAll(account number: Int64, _ change: Change) throws -> Int {
-        try addresses.events.write(at: change.now) { connection, tracker in
+    package func revokeAll(account number: Int64, _ change: Change) throws(StoreFailure) -> Int {
+        try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             try tracker.snapshot(.account(number))
             var count = 0
             for grant in try connection.grants(account: number) where grant.state == .authorized {
@@ -118,24 +122,26 @@ package struct GrantRepository: Sendable {
     /// With an app, of the grant to that app's group; without, of the best there is: authorized while any grant is. Subjects of
     /// other teams, of no one, and of deleted accounts are `notFound`, and so are apps of others, but for one that moved to
     /// another team: its subjects are `transferred` for the old one.
-    package func credentialState(team: String, sub: String, clientID: String? = nil) throws -> CredentialState {
-        try database.read { connection in
+    package func credentialState(team: String, sub: String, clientID: String? = nil) throws(StoreFailure) -> CredentialState {
+        try database.read { connection throws(StoreFailure) in
             let team = try connection.team(team)
             let account: Int64? = try connection.value("SELECT id FROM accounts WHERE sub = \(sub) AND team_id = \(team.number)")
             guard let account else { return .notFound }
-            let group: Int64? = try clientID.map { clientID in
-                try connection.value(
+            var group: Int64?
+            if let clientID {
+                group = try connection.value(
                     """
                     SELECT a.group_id FROM apps a JOIN app_groups p ON p.id = a.group_id AND p.removed_from IS NULL
                     WHERE a.client_id = \(clientID)
-                    """) ?? 0
+                    """)
+                group = group ?? 0
             }
-            let states: [Grant.State] = try connection.rows(
+            let ofGroup: SQL = group.map { "AND g.group_id = \($0)" } ?? ""
+            let states: [Grant.State] = try connection.values(
                 """
-                SELECT g.state, g.group_id FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
-                WHERE g.account_id = \(account)
-                """
-            ).filter { try group == nil || $0["group_id"] == group }.map { try $0["state"] }
+                SELECT g.state FROM grants g JOIN app_groups p ON p.id = g.group_id AND p.removed_from IS NULL
+                WHERE g.account_id = \(account) \(ofGroup)
+                """)
             if states.contains(.authorized) { return .authorized }
             let moved: [Int64?] = try connection.values(
                 """
@@ -151,22 +157,22 @@ package struct GrantRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// The team and group of an app, whoever asks; or `StoreRefusal` (`notFound`).
-    package func appGroup(clientID: String) throws -> (team: Team, group: AppGroup) {
+    /// The team and group of an app, whoever asks; or `notFound`.
+    package func appGroup(clientID: String) throws(StoreFailure) -> (team: Team, group: AppGroup) {
         let row = try row(
             """
             SELECT \(Team.columns), g.id AS group_id, g.primary_client_id
             FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
             WHERE a.client_id = \(clientID)
             """)
-        guard let row else { throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list") }
+        guard let row else { throw .refused(.notFound, "there is no app \(clientID): see postern app list") }
         return try (Team(row: row), AppGroup(row: row))
     }
 
     /// Writes consent.
     package func authorize(
         account: Int64, group: AppGroup, teamID: String, realUserStatus: Int?, _ change: Change
-    ) throws -> AuthorizedGrant.Kind {
+    ) throws(StoreFailure) -> AuthorizedGrant.Kind {
         let found = try row("SELECT id, state FROM grants WHERE account_id = \(account) AND group_id = \(group.number)")
         guard let found else {
             try run(
@@ -195,7 +201,7 @@ extension DatabaseConnection {
 
     /// Ends one grant; whether it was live. The caller watches the account.
     /// - Parameter time: of the revocation, seconds since 1970.
-    package func revoke(account: Int64, group: AppGroup, at time: Int64, _ change: Change) throws -> Bool {
+    package func revoke(account: Int64, group: AppGroup, at time: Int64, _ change: Change) throws(StoreFailure) -> Bool {
         let changed = try run(
             """
             UPDATE grants SET state = 'revoked', revoked_at = \(time), generation = generation + 1
@@ -209,7 +215,7 @@ extension DatabaseConnection {
 
     /// Consent given again after it was revoked: the status is delivered again, the earlier one is kept as the prior one, and the
     /// next question is a sign-up again. A check that was outstanding stays so. An app that was removed gets no consent back.
-    package func rejoin(grant: Int64, now: Int64) throws {
+    package func rejoin(grant: Int64, now: Int64) throws(StoreFailure) {
         let account: Int64? = try value(
             """
             UPDATE grants SET state = 'authorized', revoked_at = NULL, last_authorized_at = \(now),
@@ -223,7 +229,7 @@ extension DatabaseConnection {
     }
 
     /// Ends every code and token of a grant.
-    package func endTokens(account: Int64, group: AppGroup) throws {
+    package func endTokens(account: Int64, group: AppGroup) throws(StoreFailure) {
         for table in ["authorization_codes", "refresh_tokens"] {
             try run(
                 """
@@ -234,7 +240,7 @@ extension DatabaseConnection {
     }
 
     /// The account's grants, the oldest first.
-    func grants(account number: Int64) throws -> [Grant] {
+    func grants(account number: Int64) throws(StoreFailure) -> [Grant] {
         try rows(
             """
             SELECT g.id, g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at,
@@ -242,7 +248,7 @@ extension DatabaseConnection {
             FROM grants g JOIN app_groups p ON p.id = g.group_id
             JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(number) ORDER BY g.id
             """
-        ).map { row in
+        ).map { row throws(StoreFailure) in
             try Grant(
                 number: row["id"], accountNumber: number, group: AppGroup(row: row), state: row["state"],
                 firstAuthorizedAt: row["first_authorized_at"], lastAuthorizedAt: row["last_authorized_at"],

@@ -7,11 +7,11 @@ package enum Identifier {
     /// Longest identifier in characters: room for reverse-DNS names, short enough for a table on a terminal.
     static let maximum = 128
 
-    /// The identifier as it is, or `StoreRefusal`: 1–128 of A–Z a–z 0–9 and `._-:`, beginning with a letter or digit. An `@` is
+    /// The identifier as it is; refused unless 1–128 of A–Z a–z 0–9 and `._-:`, beginning with a letter or digit. An `@` is
     /// refused in particular, since identifiers are not sealed and an e-mail address would be in the clear.
-    package static func checked(_ text: String, _ what: String) throws -> String {
+    package static func checked(_ text: String, _ what: String) throws(StoreFailure) -> String {
         guard !text.contains("@") else {
-            throw StoreRefusal(.invalid, "\(what) must not be an email address: identifiers are stored in clear text")
+            throw .refused(.invalid, "\(what) must not be an email address: identifiers are stored in clear text")
         }
         let isValid = text.utf8.enumerated().allSatisfy { offset, octet in
             let isAlphanumeric =
@@ -19,17 +19,17 @@ package enum Identifier {
             return isAlphanumeric || (offset > 0 && [0x2E, 0x5F, 0x2D, 0x3A].contains(octet))
         }
         guard isValid, (1...maximum).contains(text.utf8.count) else {
-            throw StoreRefusal(
+            throw .refused(
                 .invalid, "\(what) must be 1 to \(maximum) characters of A-Z a-z 0-9 . _ - : and begin with a letter or digit")
         }
         return text
     }
 
     /// A name for people: 1–200 characters, see `NameText`.
-    package static func checkedName(_ text: String) throws -> String {
+    package static func checkedName(_ text: String) throws(StoreFailure) -> String {
         guard NameText.isPlain(text), (1...200).contains(text.count), text.utf8.count <= 800
         else {
-            throw StoreRefusal(
+            throw .refused(
                 .invalid, "a name must be 1 to 200 characters without control characters, including those for text direction")
         }
         return text

@@ -27,7 +27,9 @@ package struct AddressRepository: Sendable {
     let relayDomains: [HostName]
     let addressLength: Int
     /// A number of random octets; a parameter for the test of collisions.
-    package var random: @Sendable (Int) throws -> [UInt8] = { try SecureRandom.bytes(count: $0) }
+    package var random: @Sendable (Int) throws(StoreFailure) -> [UInt8] = { count throws(StoreFailure) in
+        try SecureRandom.octets(count)
+    }
 
     init(events: AccountEvents, marks: TombstoneMarks, relayDomains: [HostName], addressLength: Int) {
         database = events.database
@@ -43,8 +45,8 @@ package struct AddressRepository: Sendable {
     /// team's oldest group, which for a team without apps is a group of mail alone, so that a team may relay before it has apps.
     package func issue(
         team teamID: String, user userID: String, app clientID: String? = nil, sharesName: Bool? = nil, _ change: Change
-    ) throws -> IssuedAddress {
-        try events.write(at: change.now) { connection, tracker in
+    ) throws(StoreFailure) -> IssuedAddress {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(teamID)
             let user = try connection.userNumber(userID)
             let account = try account(connection, team: team, user: user, change)
@@ -61,20 +63,23 @@ package struct AddressRepository: Sendable {
     }
 
     /// The account of a user with a team, made now where there is none.
-    package func account(_ connection: any DatabaseConnection, team: Team, user: Int64, _ change: Change) throws -> Int64 {
+    package func account(
+        _ connection: any DatabaseConnection, team: Team, user: Int64, _ change: Change
+    ) throws(StoreFailure) -> Int64 {
         let found = try connection.value(
             "SELECT id FROM accounts WHERE team_id = \(team.number) AND user_id = \(user)", Int64.self)
-        return try found ?? insertAccount(connection, team: team, user: user, change)
+        if let found { return found }
+        return try insertAccount(connection, team: team, user: user, change)
     }
 
     /// An account that no user is known of.
-    func unlinkedAccount(_ connection: any DatabaseConnection, team: Team, _ change: Change) throws -> Int64 {
+    func unlinkedAccount(_ connection: any DatabaseConnection, team: Team, _ change: Change) throws(StoreFailure) -> Int64 {
         try insertAccount(connection, team: team, user: nil, change)
     }
 
     private func insertAccount(
         _ connection: any DatabaseConnection, team: Team, user: Int64?, _ change: Change
-    ) throws -> Int64 {
+    ) throws(StoreFailure) -> Int64 {
         for _ in 0..<Self.attempts {
             let sub = Base32.characters(fromRandom: try random(Self.subLength))
             guard try !connection.isRetired(marks.retired(sub)) else { continue }
@@ -84,12 +89,12 @@ package struct AddressRepository: Sendable {
                 VALUES (\(team.number), \(user), \(sub), \(change.now)) RETURNING id
                 """)
         }
-        throw PermanentStoreError(.unexpectedData, "no free sub after \(Self.attempts) random ones")
+        throw .permanent(.unexpectedData, "no free sub after \(Self.attempts) random ones")
     }
 
     private func authorize(
         _ connection: any DatabaseConnection, account: Int64, team: Team, app clientID: String?, _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         let group: AppGroup
         if let clientID {
             group = try connection.appGroup(team: team, clientID: clientID)
@@ -104,15 +109,13 @@ package struct AddressRepository: Sendable {
     /// The account's current address, made now where there is none, and whether it was.
     func current(
         _ connection: any DatabaseConnection, account: Int64, team: String, user: String, _ change: Change
-    ) throws -> (address: RelayAddress, isNew: Bool) {
+    ) throws(StoreFailure) -> (address: RelayAddress, isNew: Bool) {
         let current = try connection.row(
             "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account) AND is_current = 1")
         if let current {
             return (try address(connection, AddrSpec(row: current)), false)
         }
-        guard let domain = relayDomains.first else {
-            throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
-        }
+        guard let domain = relayDomains.first else { throw .refused(.unmet, "no relay domain is configured: set relay_domains") }
         let new = try newAddress(connection, account: account, domain: domain, change)
         try connection.audit(change, "address.issue", "account:\(account)", "team:\(team) user:\(user) \(new.wireForm)")
         return (try address(connection, new), true)
@@ -121,27 +124,25 @@ package struct AddressRepository: Sendable {
     /// A random address for the account, of which nothing is audited here.
     package func newAddress(
         _ connection: any DatabaseConnection, account: Int64, domain: HostName, _ change: Change
-    ) throws -> AddrSpec {
+    ) throws(StoreFailure) -> AddrSpec {
         for _ in 0..<Self.attempts {
             let local = Base32.characters(fromRandom: try random(addressLength))
             guard try !connection.isRetired(marks.retired("\(local)@\(domain)")) else { continue }
             let address = AddrSpec(localPart: local, domain: domain.text)
             if try connection.add(address, to: account, at: change.now) { return address }
         }
-        throw PermanentStoreError(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
+        throw .permanent(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
     }
 
     /// Random addresses for accounts that never had one, of which nothing is audited here; by account.
     package func newAddresses(
         _ connection: any DatabaseConnection, _ accounts: [(account: Int64, isForwardingOn: Bool, since: Int64)]
-    ) throws -> [Int64: AddrSpec] {
+    ) throws(StoreFailure) -> [Int64: AddrSpec] {
         guard !accounts.isEmpty else { return [:] }
-        guard let domain = relayDomains.first else {
-            throw StoreRefusal(.unmet, "no relay domain is configured: set relay_domains")
-        }
+        guard let domain = relayDomains.first else { throw .refused(.unmet, "no relay domain is configured: set relay_domains") }
         var issued: [Int64: AddrSpec] = [:]
         for _ in 0..<Self.attempts where issued.count < accounts.count {
-            let tried = try accounts.filter { issued[$0.account] == nil }.map { entry in
+            let tried = try accounts.filter { issued[$0.account] == nil }.map { entry throws(StoreFailure) in
                 (entry, local: Base32.characters(fromRandom: try random(addressLength)))
             }
             let retired = try connection.retired(tried.map { marks.retired("\($0.local)@\(domain)") })
@@ -153,17 +154,19 @@ package struct AddressRepository: Sendable {
             for row in added { issued[try row["account_id"]] = AddrSpec(localPart: try row["local_part"], domain: domain.text) }
         }
         guard issued.count == accounts.count else {
-            throw PermanentStoreError(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
+            throw .permanent(.unexpectedData, "no free relay address after \(Self.attempts) random ones")
         }
         return issued
     }
 
-    /// A relay address, or `StoreRefusal` (`notFound`).
-    package func address(_ address: AddrSpec) throws -> RelayAddress { try database.read { try self.address($0, address) } }
+    /// A relay address, or `notFound`.
+    package func address(_ address: AddrSpec) throws(StoreFailure) -> RelayAddress {
+        try database.read { connection throws(StoreFailure) in try self.address(connection, address) }
+    }
 
     /// Relay addresses by team and user identifier, the oldest first within each; nil stands for all.
-    package func addresses(team: String? = nil, user: String? = nil) throws -> [RelayAddress] {
-        try database.read { connection in
+    package func addresses(team: String? = nil, user: String? = nil) throws(StoreFailure) -> [RelayAddress] {
+        try database.read { connection throws(StoreFailure) in
             let condition = SQL.all(try connection.accountConditions(team: team, user: user))
             return try connection.rows(
                 "\(Self.select) WHERE \(condition) ORDER BY t.handle, u.handle, r.account_id, r.ordinal"
@@ -172,20 +175,18 @@ package struct AddressRepository: Sendable {
     }
 
     /// The account's current address; nil where it has none.
-    package func current(account number: Int64) throws -> RelayAddress? {
-        try database.read { connection in
-            try connection.row("\(Self.select) WHERE r.account_id = \(number) AND r.is_current = 1")
-                .map(RelayAddress.init(row:))
-        }
+    package func current(account number: Int64) throws(StoreFailure) -> RelayAddress? {
+        try database.row("\(Self.select) WHERE r.account_id = \(number) AND r.is_current = 1")
+            .map(RelayAddress.init(row:))
     }
 
     /// Switches forwarding; whether that changed anything. Refused for a retired address.
     @discardableResult
-    package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws -> Bool {
-        try events.write(at: change.now) { connection, tracker in
+    package func setForwarding(_ address: AddrSpec, on isOn: Bool, _ change: Change) throws(StoreFailure) -> Bool {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else {
-                throw StoreRefusal(.unmet, "this address is retired: it cannot be switched on or off")
+                throw .refused(.unmet, "this address is retired: it cannot be switched on or off")
             }
             guard found.isForwardingOn != isOn else { return false }
             try tracker.snapshot(.account(found.account.number))
@@ -204,8 +205,8 @@ package struct AddressRepository: Sendable {
     }
 
     /// Retires an address permanently: mail to it is refused from then on, and `issue` makes another one.
-    package func retire(_ address: AddrSpec, _ change: Change) throws {
-        try events.write(at: change.now) { connection, tracker in
+    package func retire(_ address: AddrSpec, _ change: Change) throws(StoreFailure) {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else { return }
             try tracker.snapshot(.account(found.account.number))
@@ -225,13 +226,13 @@ package struct AddressRepository: Sendable {
             LEFT JOIN users u ON u.id = a.user_id
         """
 
-    func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws -> RelayAddress {
+    func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws(StoreFailure) -> RelayAddress {
         let address = address.folded
         let row = try connection.row("\(Self.select) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)")
         guard let row else {
             // What is at another domain may be an inbox that was typed by mistake: it is not repeated.
             let isOurs = relayDomains.contains { $0.text == address.domain }
-            throw StoreRefusal(
+            throw .refused(
                 .notFound,
                 isOurs
                     ? "there is no relay address \(address.wireForm): see postern address list"
@@ -243,7 +244,7 @@ package struct AddressRepository: Sendable {
 
 extension RelayAddress {
     /// From the columns of `AddressRepository.select`.
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
             address: AddrSpec(row: row), account: Account(row: row), isCurrent: row["is_current"],
             isForwardingOn: row["forwarding_on"], retiredAt: row["retired_at"], hasLiveGrant: row["has_live_grant"],
@@ -253,12 +254,12 @@ extension RelayAddress {
 
 extension AddrSpec {
     /// From the columns `local_part` and `domain`.
-    package init(row: SQLRow) throws { try self.init(localPart: row["local_part"], domain: row["domain"]) }
+    package init(row: SQLRow) throws(StoreFailure) { try self.init(localPart: row["local_part"], domain: row["domain"]) }
 }
 
 extension DatabaseConnection {
     /// Gives the account, which has no current one, a relay address; false where someone has it.
-    package func add(_ address: AddrSpec, to account: Int64, at now: Int64) throws -> Bool {
+    package func add(_ address: AddrSpec, to account: Int64, at now: Int64) throws(StoreFailure) -> Bool {
         try run(
             """
             INSERT INTO relay_addresses (account_id, ordinal, local_part, domain, created_at)

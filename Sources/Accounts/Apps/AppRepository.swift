@@ -18,20 +18,20 @@ package struct AppRepository: Sendable {
     /// - Parameter redirectURIs: where its authorizations may be answered to.
     package func add(
         team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], _ change: Change
-    ) throws -> App {
+    ) throws(StoreFailure) -> App {
         let clientID = try Identifier.checked(clientID, "a client_id")
         let redirectURIs = try redirectURIs.map(RedirectURI.checked)
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             guard try connection.row("SELECT id FROM apps WHERE client_id = \(clientID)") == nil else {
-                throw StoreRefusal(.exists, "app \(clientID) already exists")
+                throw .refused(.exists, "app \(clientID) already exists")
             }
             let group: AppGroup
             if let primary {
                 let number: Int64? = try connection.value(
                     "SELECT id FROM app_groups WHERE team_id = \(team.number) AND primary_client_id = \(primary)")
                 guard let number else {
-                    throw StoreRefusal(.notFound, "team \(id) has no primary app \(primary): see postern app list \(id)")
+                    throw .refused(.notFound, "team \(id) has no primary app \(primary): see postern app list \(id)")
                 }
                 group = AppGroup(number: number, primaryClientID: primary)
             } else {
@@ -51,15 +51,17 @@ package struct AppRepository: Sendable {
     }
 
     /// The team's apps, group by group, the oldest first.
-    package func apps(team id: String) throws -> [App] {
-        try database.read { connection in
+    package func apps(team id: String) throws(StoreFailure) -> [App] {
+        try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id)
             return try connection.rows(
                 """
                 SELECT a.client_id, g.id AS group_id, g.primary_client_id, a.created_at FROM apps a JOIN app_groups g ON g.id = a.group_id
                 WHERE g.team_id = \(team.number) ORDER BY g.id, a.id
                 """
-            ).map { try App(clientID: $0["client_id"], group: AppGroup(row: $0), createdAt: $0["created_at"]) }
+            ).map { row throws(StoreFailure) in
+                try App(clientID: row["client_id"], group: AppGroup(row: row), createdAt: row["created_at"])
+            }
         }
     }
 
@@ -69,8 +71,8 @@ package struct AppRepository: Sendable {
         """
 
     /// What a question about an app needs to know; nil where there is no such app.
-    package func decisionApp(clientID: String) throws -> DecisionApp? {
-        try database.read { connection in
+    package func decisionApp(clientID: String) throws(StoreFailure) -> DecisionApp? {
+        try database.read { connection throws(StoreFailure) in
             guard let row = try connection.row("\(Self.decisionSelect) WHERE a.client_id = \(clientID)") else {
                 return nil
             }
@@ -82,19 +84,22 @@ package struct AppRepository: Sendable {
     }
 
     /// The same of every app, at most `limit`.
-    package func decisionApps(limit: Int) throws -> [DecisionApp] {
-        try database.read { connection in
-            let former: [Int64: [Int64]] = try connection.rows(
-                "SELECT group_id, from_team FROM app_transfers WHERE moved_at IS NOT NULL"
-            ).reduce(into: [:]) { $0[try $1["group_id"], default: []].append(try $1["from_team"]) }
+    package func decisionApps(limit: Int) throws(StoreFailure) -> [DecisionApp] {
+        try database.read { connection throws(StoreFailure) in
+            var former: [Int64: [Int64]] = [:]
+            for row in try connection.rows("SELECT group_id, from_team FROM app_transfers WHERE moved_at IS NOT NULL") {
+                former[try row["group_id"], default: []].append(try row["from_team"])
+            }
             return try connection.rows("\(Self.decisionSelect) ORDER BY a.id LIMIT \(limit)")
-                .map { try DecisionApp(row: $0, formerTeams: former[try $0["group_id"]] ?? []) }
+                .map { row throws(StoreFailure) in try DecisionApp(row: row, formerTeams: former[try row["group_id"]] ?? []) }
         }
     }
 
     /// Fixes how an app's identity tokens carry the nonce, and whether there must be one.
-    package func setNonce(team id: String, clientID: String, form: AppNonceForm, isRequired: Bool, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func setNonce(
+        team id: String, clientID: String, form: AppNonceForm, isRequired: Bool, _ change: Change
+    ) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             _ = try connection.appGroup(team: connection.team(id), clientID: clientID)
             try connection.run(
                 "UPDATE apps SET nonce_form = \(form), nonce_required = \(isRequired) WHERE client_id = \(clientID)")
@@ -104,8 +109,8 @@ package struct AppRepository: Sendable {
     }
 
     /// Whether an app has this `client_id`.
-    package func isClient(_ clientID: String) throws -> Bool {
-        try database.read { connection in
+    package func isClient(_ clientID: String) throws(StoreFailure) -> Bool {
+        try database.read { connection throws(StoreFailure) in
             // A removed app has a name that no one can register, but that anyone may guess.
             try connection.row(
                 """
@@ -116,8 +121,8 @@ package struct AppRepository: Sendable {
     }
 
     /// What removing the app would end.
-    package func dependents(team id: String, clientID: String) throws -> AppDependents {
-        try database.read { connection in
+    package func dependents(team id: String, clientID: String) throws(StoreFailure) -> AppDependents {
+        try database.read { connection throws(StoreFailure) in
             let group = try connection.appGroup(team: connection.team(id), clientID: clientID)
             guard try connection.appCount(group) == 1 else { return AppDependents(grants: 0) }
             let grants = try connection.value(
@@ -129,13 +134,13 @@ package struct AppRepository: Sendable {
     /// Removes an app; with the last of a group the group and its grants go. A primary app goes after those grouped under it.
     /// The name is free and consents count no more from then on; rows that may be many stay until `removals` has taken them away,
     /// and with them the group's endpoint is told of each consent.
-    package func remove(team id: String, clientID: String, _ change: Change) throws {
-        try events.write(at: change.now) { connection, tracker in
+    package func remove(team id: String, clientID: String, _ change: Change) throws(StoreFailure) {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
             let group = try connection.appGroup(team: team, clientID: clientID)
             let isLast = try connection.appCount(group) == 1
             guard isLast || group.primaryClientID != clientID else {
-                throw StoreRefusal(.unmet, "\(clientID) is the primary app of others: remove those first")
+                throw .refused(.unmet, "\(clientID) is the primary app of others: remove those first")
             }
             let removed = try connection.retireApp(
                 clientID, of: team.number, group: group.number, withGroup: isLast, now: change.now)
@@ -146,15 +151,15 @@ package struct AppRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// The group of a team's app, or `StoreRefusal` (`notFound`).
-    package func appGroup(team: Team, clientID: String) throws -> AppGroup {
+    /// The group of a team's app, or `notFound`.
+    package func appGroup(team: Team, clientID: String) throws(StoreFailure) -> AppGroup {
         let row = try row(
             """
             SELECT g.id AS group_id, g.primary_client_id FROM apps a JOIN app_groups g ON g.id = a.group_id
             WHERE g.team_id = \(team.number) AND a.client_id = \(clientID)
             """)
         guard let row else {
-            throw StoreRefusal(.notFound, "team \(team.id) has no app \(clientID): see postern app list \(team.id)")
+            throw .refused(.notFound, "team \(team.id) has no app \(clientID): see postern app list \(team.id)")
         }
         return try AppGroup(row: row)
     }
@@ -162,9 +167,11 @@ extension DatabaseConnection {
     /// Puts an app into a team of its own, which was removed: alone, or with its group and all consents. Names are free
     /// afterwards.
     /// - Returns: that team.
-    fileprivate func retireApp(_ clientID: String, of team: Int64, group: Int64, withGroup: Bool, now: Int64) throws -> Int64 {
+    fileprivate func retireApp(
+        _ clientID: String, of team: Int64, group: Int64, withGroup: Bool, now: Int64
+    ) throws(StoreFailure) -> Int64 {
         guard let app: Int64 = try value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
-            throw PermanentStoreError(.unexpectedData, "an app that was just found is not there")
+            throw .permanent(.unexpectedData, "an app that was just found is not there")
         }
         // No name that may be chosen has a space in it.
         let name = "removed app \(app)"
@@ -200,17 +207,18 @@ extension DatabaseConnection {
         return removed
     }
 
-    fileprivate func appCount(_ group: AppGroup) throws -> Int64 {
+    fileprivate func appCount(_ group: AppGroup) throws(StoreFailure) -> Int64 {
         try value("SELECT COUNT(*) FROM apps WHERE group_id = \(group.number)") ?? 0
     }
 
     /// The group that consent goes to where no one named an app: the team's oldest group with apps; for a team without apps
     /// the group of mail alone, made now if need be.
-    package func usualGroup(team: Team, _ change: Change) throws -> AppGroup {
-        try knownUsualGroup(team: team) ?? addGroup(team: team, primary: nil, change)
+    package func usualGroup(team: Team, _ change: Change) throws(StoreFailure) -> AppGroup {
+        if let known = try knownUsualGroup(team: team) { return known }
+        return try addGroup(team: team, primary: nil, change)
     }
 
-    fileprivate func addGroup(team: Team, primary: String?, _ change: Change) throws -> AppGroup {
+    fileprivate func addGroup(team: Team, primary: String?, _ change: Change) throws(StoreFailure) -> AppGroup {
         let number = try inserted(
             """
             INSERT INTO app_groups (team_id, primary_client_id, created_at) VALUES (\(team.number), \(primary), \(change.now))
@@ -220,7 +228,7 @@ extension DatabaseConnection {
     }
 
     /// The same where it is there already.
-    package func knownUsualGroup(team: Team) throws -> AppGroup? {
+    package func knownUsualGroup(team: Team) throws(StoreFailure) -> AppGroup? {
         try row(
             """
             SELECT id AS group_id, primary_client_id FROM app_groups WHERE team_id = \(team.number)
@@ -232,12 +240,14 @@ extension DatabaseConnection {
 
 extension AppGroup {
     /// From the columns `group_id` and `primary_client_id`.
-    package init(row: SQLRow) throws { try self.init(number: row["group_id"], primaryClientID: row["primary_client_id"]) }
+    package init(row: SQLRow) throws(StoreFailure) {
+        try self.init(number: row["group_id"], primaryClientID: row["primary_client_id"])
+    }
 }
 
 extension DecisionApp {
     /// From the columns of `AppRepository.decisionSelect`.
-    fileprivate init(row: SQLRow, formerTeams: [Int64]) throws {
+    fileprivate init(row: SQLRow, formerTeams: [Int64]) throws(StoreFailure) {
         try self.init(
             number: row["id"], clientID: row["client_id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
             teamID: row["team"], formerTeams: formerTeams, nonceForm: row["nonce_form"], isNonceRequired: row["nonce_required"])

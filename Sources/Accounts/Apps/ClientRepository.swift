@@ -11,8 +11,8 @@ package struct ClientRepository: Sendable {
     let database: any Database
 
     /// A client with its team's keys; nil where there is none of this id.
-    package func client(_ clientID: String) throws -> ProviderClient? {
-        try database.read { connection in
+    package func client(_ clientID: String) throws(StoreFailure) -> ProviderClient? {
+        try database.read { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
                 SELECT a.id, a.group_id, t.id AS team_id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
@@ -29,23 +29,21 @@ package struct ClientRepository: Sendable {
 
     /// Registers a redirect URI; whether it is new.
     @discardableResult
-    package func addRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws -> Bool {
+    package func addRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) -> Bool {
         let uri = try RedirectURI.checked(uri)
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             try connection.addRedirect(
                 uri, app: app(connection, team: id, clientID: clientID), clientID: clientID, team: id, change)
         }
     }
 
     /// Takes a redirect URI back; codes that were issued for it are worth nothing from then on.
-    package func removeRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func removeRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let app = try app(connection, team: id, clientID: clientID)
             let removed = try connection.run(
                 "DELETE FROM app_redirects WHERE app_id = \(app) AND uri = \(uri)")
-            guard removed > 0 else {
-                throw StoreRefusal(.notFound, "app \(clientID) has no such redirect URI: see postern app list")
-            }
+            guard removed > 0 else { throw .refused(.notFound, "app \(clientID) has no such redirect URI: see postern app list") }
             try connection.run(
                 "DELETE FROM authorization_codes WHERE app_id = \(app) AND redirect_uri = \(uri)")
             try connection.audit(change, "app.redirect.remove", "team:\(id)", "\(clientID) \(uri)")
@@ -53,8 +51,8 @@ package struct ClientRepository: Sendable {
     }
 
     /// The redirect URIs of a team's apps by client_id, each in alphabetical order.
-    package func redirects(team id: String) throws -> [String: [String]] {
-        try database.read { connection in
+    package func redirects(team id: String) throws(StoreFailure) -> [String: [String]] {
+        try database.read { connection throws(StoreFailure) in
             var result: [String: [String]] = [:]
             let rows = try connection.rows(
                 """
@@ -70,19 +68,19 @@ package struct ClientRepository: Sendable {
     // MARK: Keys
 
     /// Registers a public key. Form and curve were checked. Refused where the team has a key of this id.
-    package func addKey(team id: String, keyID: String, pem: String, _ change: Change) throws -> ClientKey {
+    package func addKey(team id: String, keyID: String, pem: String, _ change: Change) throws(StoreFailure) -> ClientKey {
         let isPlain = keyID.utf8.allSatisfy { octet in
             let isAlphanumeric =
                 (octet >= 0x30 && octet <= 0x39) || (octet >= 0x41 && octet <= 0x5A) || (octet >= 0x61 && octet <= 0x7A)
             return isAlphanumeric || [0x2D, 0x2E, 0x5F].contains(octet)
         }
         guard isPlain, (1...128).contains(keyID.utf8.count) else {
-            throw StoreRefusal(.invalid, "a key id must be 1 to 128 characters of A-Z a-z 0-9 . _ -")
+            throw .refused(.invalid, "a key id must be 1 to 128 characters of A-Z a-z 0-9 . _ -")
         }
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             guard try keys(connection, team: team.number).count < Self.maximumKeys else {
-                throw StoreRefusal(.limit, "team \(id) has \(Self.maximumKeys) keys, which is the maximum: remove one")
+                throw .refused(.limit, "team \(id) has \(Self.maximumKeys) keys, which is the maximum: remove one")
             }
             let row = try connection.row(
                 """
@@ -90,51 +88,51 @@ package struct ClientRepository: Sendable {
                 VALUES (\(team.number), \(keyID), \(pem), \(change.now))
                 ON CONFLICT (team_id, kid) DO NOTHING RETURNING id
                 """)
-            guard row != nil else { throw StoreRefusal(.exists, "team \(id) already has a key \(keyID)") }
+            guard row != nil else { throw .refused(.exists, "team \(id) already has a key \(keyID)") }
             try connection.audit(change, "app.key.add", "team:\(id)", keyID)
             return ClientKey(keyID: keyID, pem: pem, createdAt: change.now)
         }
     }
 
     /// The team's keys, the oldest first.
-    package func keys(team id: String) throws -> [ClientKey] {
-        try database.read { try keys($0, team: $0.team(id).number) }
+    package func keys(team id: String) throws(StoreFailure) -> [ClientKey] {
+        try database.read { connection throws(StoreFailure) in try keys(connection, team: connection.team(id).number) }
     }
 
     /// Removes a key: secrets that it signed are refused from then on.
-    package func removeKey(team id: String, keyID: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func removeKey(team id: String, keyID: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let removed = try connection.run(
                 "DELETE FROM client_keys WHERE team_id = \(connection.team(id).number) AND kid = \(keyID)")
-            guard removed > 0 else { throw StoreRefusal(.notFound, "team \(id) has no such key: see postern app key list \(id)") }
+            guard removed > 0 else { throw .refused(.notFound, "team \(id) has no such key: see postern app key list \(id)") }
             try connection.audit(change, "app.key.remove", "team:\(id)", keyID)
         }
     }
 
-    private func keys(_ connection: any DatabaseConnection, team: Int64) throws -> [ClientKey] {
+    private func keys(_ connection: any DatabaseConnection, team: Int64) throws(StoreFailure) -> [ClientKey] {
         try connection.rows(
             "SELECT kid, public_key, created_at FROM client_keys WHERE team_id = \(team) ORDER BY id"
-        ).map { try ClientKey(keyID: $0["kid"], pem: $0["public_key"], createdAt: $0["created_at"]) }
+        ).map { row throws(StoreFailure) in try ClientKey(keyID: row["kid"], pem: row["public_key"], createdAt: row["created_at"])
+        }
     }
 
-    private func app(_ connection: any DatabaseConnection, team id: String, clientID: String) throws -> Int64 {
+    private func app(_ connection: any DatabaseConnection, team id: String, clientID: String) throws(StoreFailure) -> Int64 {
         let number: Int64? = try connection.value(
             """
             SELECT a.id FROM apps a JOIN app_groups g ON g.id = a.group_id
             WHERE a.client_id = \(clientID) AND g.team_id = \(connection.team(id).number)
             """)
-        guard let number else { throw StoreRefusal(.notFound, "team \(id) has no app \(clientID): see postern app list \(id)") }
+        guard let number else { throw .refused(.notFound, "team \(id) has no app \(clientID): see postern app list \(id)") }
         return number
     }
 }
 
 extension DatabaseConnection {
     /// Registers a redirect URI, which was checked; whether it is new.
-    func addRedirect(_ uri: String, app: Int64, clientID: String, team: String, _ change: Change) throws -> Bool {
+    func addRedirect(_ uri: String, app: Int64, clientID: String, team: String, _ change: Change) throws(StoreFailure) -> Bool {
         let count: Int? = try value("SELECT COUNT(*) AS count FROM app_redirects WHERE app_id = \(app)")
         guard count ?? 0 < ClientRepository.maximumRedirects else {
-            throw StoreRefusal(
-                .limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, which is the maximum")
+            throw .refused(.limit, "app \(clientID) has \(ClientRepository.maximumRedirects) redirect URIs, which is the maximum")
         }
         let added = try run(
             """

@@ -8,34 +8,34 @@ package enum RedirectURI {
     /// Longest, in octets: what browsers and servers take.
     package static let maximum = 2_000
 
-    /// The text as it is, or `StoreRefusal` (`invalid`): an absolute URI without fragment and user information; `https`, `http`
+    /// The text as it is, or `invalid`: an absolute URI without fragment and user information; `https`, `http`
     /// on a loopback host (RFC 8252 section 7.3), or an app's own scheme with a dot in its name (section 7.1).
-    package static func checked(_ text: String) throws -> String {
+    package static func checked(_ text: String) throws(StoreFailure) -> String {
         let octets = Array(text.utf8)
         guard octets.count <= maximum,
             octets.allSatisfy({ $0 > 0x20 && $0 < 0x7F && ![0x22, 0x3C, 0x3E, 0x5C, 0x60].contains($0) })
-        else { throw StoreRefusal(.invalid, "a redirect URI must be at most \(maximum) visible ASCII characters of a URI") }
-        guard !text.contains("#") else { throw StoreRefusal(.invalid, "a redirect URI must not have a fragment (#)") }
-        guard !text.contains("*") else { throw StoreRefusal(.invalid, "a redirect URI must be exact, without *") }
+        else { throw .refused(.invalid, "a redirect URI must be at most \(maximum) visible ASCII characters of a URI") }
+        guard !text.contains("#") else { throw .refused(.invalid, "a redirect URI must not have a fragment (#)") }
+        guard !text.contains("*") else { throw .refused(.invalid, "a redirect URI must be exact, without *") }
         guard let colon = octets.firstIndex(of: UInt8(ascii: ":")), isScheme(octets[..<colon]) else {
-            throw StoreRefusal(.invalid, "a redirect URI must begin with https://")
+            throw .refused(.invalid, "a redirect URI must begin with https://")
         }
         let scheme = String(decoding: octets[..<colon], as: UTF8.self).lowercased()
         let rest = text.utf8.dropFirst(colon + 1)
         switch scheme {
         case "https", "http":
-            guard rest.starts(with: "//".utf8) else { throw StoreRefusal(.invalid, "a redirect URI must begin with https://") }
+            guard rest.starts(with: "//".utf8) else { throw .refused(.invalid, "a redirect URI must begin with https://") }
             let authority = String(
                 decoding: rest.dropFirst(2).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }, as: UTF8.self)
             guard !authority.isEmpty, !authority.contains("@") else {
-                throw StoreRefusal(.invalid, "a redirect URI must name a host, and no user")
+                throw .refused(.invalid, "a redirect URI must name a host, and no user")
             }
             guard scheme == "https" || isLoopback(authority) else {
-                throw StoreRefusal(.invalid, "a redirect URI must use https; http is only for 127.0.0.1, [::1] and localhost")
+                throw .refused(.invalid, "a redirect URI must use https; http is only for 127.0.0.1, [::1] and localhost")
             }
         default:
             guard scheme.contains("."), !rest.isEmpty else {
-                throw StoreRefusal(.invalid, "an app's own scheme must be named after a domain, as in com.example.app:/signed-in")
+                throw .refused(.invalid, "an app's own scheme must be named after a domain, as in com.example.app:/signed-in")
             }
         }
         return text

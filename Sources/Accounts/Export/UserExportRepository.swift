@@ -14,8 +14,8 @@ package struct UserExportRepository: Sendable {
     /// - Parameters:
     ///   - day: days since 1970, from which `recent` counts.
     ///   - now: seconds since 1970.
-    package func accounts(user id: String, since day: Int64, now: Int64) throws -> [UserExportAccount] {
-        try database.read { connection in
+    package func accounts(user id: String, since day: Int64, now: Int64) throws(StoreFailure) -> [UserExportAccount] {
+        try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let rows = try connection.rows(
                 """
@@ -27,7 +27,7 @@ package struct UserExportRepository: Sendable {
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
                 WHERE a.user_id = \(user) ORDER BY t.name, a.id
                 """)
-            let accounts = try rows.map { row in
+            let accounts = try rows.map { row throws(StoreFailure) in
                 let number: Int64 = try row["id"]
                 let (own, isForwardingOn): (Int64?, Bool?) = try (row["inbox_id"], row["forwarding_on"])
                 let consents = try consents(connection, account: number)
@@ -44,14 +44,14 @@ package struct UserExportRepository: Sendable {
         }
     }
 
-    private func consents(_ connection: any DatabaseConnection, account: Int64) throws -> [UserExportConsent] {
+    private func consents(_ connection: any DatabaseConnection, account: Int64) throws(StoreFailure) -> [UserExportConsent] {
         try connection.rows(
             """
             SELECT g.group_id, p.primary_client_id, g.state, g.first_authorized_at, g.last_authorized_at
             FROM grants g JOIN app_groups p ON p.id = g.group_id
             JOIN teams t ON t.id = p.team_id AND t.removed_at IS NULL WHERE g.account_id = \(account) ORDER BY g.id
             """
-        ).map { row in
+        ).map { row throws(StoreFailure) in
             let (group, state): (AppGroup, Grant.State) = try (AppGroup(row: row), row["state"])
             return try UserExportConsent(
                 group: group,
@@ -62,7 +62,7 @@ package struct UserExportRepository: Sendable {
     }
 
     /// Where its app went, as long as the old address takes mail.
-    private func move(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws -> UserExportMove? {
+    private func move(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws(StoreFailure) -> UserExportMove? {
         try connection.row(
             """
             SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at
@@ -71,14 +71,15 @@ package struct UserExportRepository: Sendable {
             JOIN app_transfers x ON x.id = m.transfer_id JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
             WHERE m.old_account = \(account) AND m.ends_at > \(now) ORDER BY m.moved_at DESC, m.transfer_id DESC LIMIT 1
             """
-        ).map { row in
+        ).map { row throws(StoreFailure) in
             try UserExportMove(
                 team: row["name"], account: row["new_account"], clientID: row["primary_client_id"], movedAt: row["moved_at"],
                 endsAt: row["ends_at"])
         }
     }
 
-    private func usage(_ connection: any DatabaseConnection, account: Int64, since day: Int64) throws -> DailyUsage {
+    private func usage(_ connection: any DatabaseConnection, account: Int64, since day: Int64) throws(StoreFailure) -> DailyUsage
+    {
         let row = try connection.row(
             """
             SELECT COALESCE(SUM(CASE WHEN kind = 1 THEN count ELSE 0 END), 0) AS forwarded,
@@ -90,7 +91,7 @@ package struct UserExportRepository: Sendable {
 
     /// Everything that is stored about a user, section by section. Keyed hashes, of which no one can read anything, are told by
     /// what they are for and when they go. Consistent: from one snapshot.
-    package func records(user id: String, now: Int64) throws -> [UserExportRecords] {
+    package func records(user id: String, now: Int64) throws(StoreFailure) -> [UserExportRecords] {
         let earlier = try tombstones.tombstones(user: id, now: now).map { tombstone in
             [
                 (name: "day", value: UserExportRecords.Value.day(tombstone.day)),
@@ -101,14 +102,16 @@ package struct UserExportRepository: Sendable {
         return try stored(user: id) + [UserExportRecords(name: "earlier_accounts", rows: earlier)]
     }
 
-    private func stored(user id: String) throws -> [UserExportRecords] {
-        try database.read { connection in
+    private func stored(user id: String) throws(StoreFailure) -> [UserExportRecords] {
+        try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
-            return try UserExportSection.all(user: user, id: id).map { section in
+            return try UserExportSection.all(user: user, id: id).map { section throws(StoreFailure) in
                 UserExportRecords(
                     name: section.name,
-                    rows: try connection.rows(section.sql).map { row in
-                        try section.fields.map { (name: $0.name, value: try value($0.kind, row, $0.name, user: user)) }
+                    rows: try connection.rows(section.sql).map { row throws(StoreFailure) in
+                        try section.fields.map { field throws(StoreFailure) in
+                            (name: field.name, value: try value(field.kind, row, field.name, user: user))
+                        }
                     })
             }
         }
@@ -116,8 +119,10 @@ package struct UserExportRepository: Sendable {
 
     private func value(
         _ kind: UserExportSection.Kind, _ row: SQLRow, _ name: String, user: Int64
-    ) throws -> UserExportRecords.Value {
-        func read<Stored: SQLReadable>(_ value: (Stored) -> UserExportRecords.Value) throws -> UserExportRecords.Value {
+    ) throws(StoreFailure) -> UserExportRecords.Value {
+        func read<Stored: SQLReadable>(
+            _ value: (Stored) -> UserExportRecords.Value
+        ) throws(StoreFailure) -> UserExportRecords.Value {
             let stored: Stored? = try row[name]
             return stored.map(value) ?? .null
         }
@@ -132,13 +137,13 @@ package struct UserExportRepository: Sendable {
         case .counter: try read { (kind: CounterKind) in .text(kind.name) }
         case .userName: try sealer.name(row, user: user).map { .text($0) } ?? .null
         case .passkeyName:
-            try SealedValue(row: row, "name").map {
-                .text(String(decoding: try sealer.open($0, .passkeyName(user: user)), as: UTF8.self))
+            try SealedValue(row: row, "name").map { sealed throws(StoreFailure) in
+                .text(String(decoding: try sealer.open(sealed, .passkeyName(user: user)), as: UTF8.self))
             } ?? .null
         case .inbox: .text(try sealer.inbox(row, user: user).revealed.wireForm)
         case .correspondent:
-            try SealedValue(row: row, "address").map {
-                .text(try sealer.openAddress($0, .storedToken(row["token"])).wireForm)
+            try SealedValue(row: row, "address").map { sealed throws(StoreFailure) in
+                .text(try sealer.openAddress(sealed, .storedToken(row["token"])).wireForm)
             } ?? .null
         }
     }

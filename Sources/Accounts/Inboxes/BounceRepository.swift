@@ -50,9 +50,9 @@ package struct BounceRepository: Sendable {
     ///   - isReached: whether that standing is bad enough to suspend forwarding; asked in the transaction that records.
     package func record(
         _ failure: Failure, days: Int, now: Int64, isReached: (InboxStanding) -> Bool
-    ) throws -> BounceRecord {
+    ) throws(StoreFailure) -> BounceRecord {
         let today = Day.number(now)
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let isNew = try connection.run(
                 """
                 INSERT INTO once_marks (account_id, purpose, mark, expires_at)
@@ -94,8 +94,10 @@ package struct BounceRepository: Sendable {
 
     /// How an inbox is.
     /// - Parameter days: the window, today included.
-    package func standing(of inbox: Inbox, days: Int, now: Int64) throws -> InboxStanding {
-        try database.read { try $0.standing(inbox: inbox.id, since: Self.first(Day.number(now), days)) }
+    package func standing(of inbox: Inbox, days: Int, now: Int64) throws(StoreFailure) -> InboxStanding {
+        try database.read { connection throws(StoreFailure) in
+            try connection.standing(inbox: inbox.id, since: Self.first(Day.number(now), days))
+        }
     }
 
     private static func first(_ today: Int64, _ days: Int) -> Int64 { today - Int64(max(1, days)) + 1 }
@@ -103,7 +105,7 @@ package struct BounceRepository: Sendable {
 
 extension DatabaseConnection {
     /// Failures of an inbox, and messages to it, from a day on.
-    fileprivate func standing(inbox: Int64, since day: Int64) throws -> InboxStanding {
+    fileprivate func standing(inbox: Int64, since day: Int64) throws(StoreFailure) -> InboxStanding {
         let failures: Int? = try value(
             "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM inbox_failures WHERE inbox_id = \(inbox) AND day >= \(day)")
         // Counted for accounts: those that lead to this inbox now. Nothing from before it was confirmed.
@@ -119,7 +121,7 @@ extension DatabaseConnection {
     }
 
     /// Begins an inbox again: it was confirmed, or mail goes to it from today on.
-    func forgetFailures(inbox: Int64, _ change: Change) throws {
+    func forgetFailures(inbox: Int64, _ change: Change) throws(StoreFailure) {
         try run(
             """
             UPDATE inboxes SET failures_from = \(Day.number(change.now)), suspended_at = NULL, suspended_failures = NULL

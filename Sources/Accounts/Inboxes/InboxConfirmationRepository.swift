@@ -13,17 +13,17 @@ package struct InboxConfirmationRepository: Sendable {
     /// Begins a verification, and counts its message against the limits.
     /// Refused for a verified inbox (`exists`) and beyond a limit (`limit`). An inbox that another user has verified is not
     /// refused here: anyone who asks would learn that it is known. It is refused when it is confirmed.
-    package func begin(user id: String, _ name: InboxName, limits: NoticeLimits, _ change: Change) throws -> PendingConfirmation {
+    package func begin(
+        user id: String, _ name: InboxName, limits: NoticeLimits, _ change: Change
+    ) throws(StoreFailure) -> PendingConfirmation {
         let code = try SecretHash.newCode()
         let token = try SecretHash.newToken()
         let nonce = try SecretHash.newNonce()
         let expiresAt = change.now + limits.lifetime
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
-            guard !inbox.isVerified else {
-                throw StoreRefusal(.exists, "inbox \(inbox.number) of user \(id) is already verified")
-            }
+            guard !inbox.isVerified else { throw .refused(.exists, "inbox \(inbox.number) of user \(id) is already verified") }
             try connection.reserveNotice(
                 .verification, index: inboxes.index.search(inbox.address.revealed).canonical, user: user, limits: limits,
                 now: change.now)
@@ -41,29 +41,33 @@ package struct InboxConfirmationRepository: Sendable {
     }
 
     /// How the verification of an inbox stands; nil where none is under way.
-    package func state(user id: String, inbox number: Int64, limits: NoticeLimits, now: Int64) throws -> VerificationState? {
-        try database.read { connection in
+    package func state(
+        user id: String, inbox number: Int64, limits: NoticeLimits, now: Int64
+    ) throws(StoreFailure) -> VerificationState? {
+        try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let row = try connection.row(
                 """
                 SELECT v.created_at, v.expires_at, v.tries FROM inbox_verifications v JOIN inboxes i ON i.id = v.inbox_id
                 WHERE i.number = \(number) AND i.user_id = \(user) AND v.confirmed_at IS NULL AND v.expires_at > \(now)
                 """)
-            return try row.map {
+            return try row.map { row throws(StoreFailure) in
                 try VerificationState(
-                    inboxNumber: number, createdAt: $0["created_at"], expiresAt: $0["expires_at"],
-                    triesLeft: max(0, limits.tries - $0["tries"]))
+                    inboxNumber: number, createdAt: row["created_at"], expiresAt: row["expires_at"],
+                    triesLeft: max(0, limits.tries - row["tries"]))
             }
         }
     }
 
     /// Confirms an inbox by the code of its message; spaces in it do not count.
     /// A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`.
-    package func confirm(user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change) throws -> Inbox
-    {
+    package func confirm(
+        user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change
+    ) throws(StoreFailure) -> Inbox {
         let code = String(code.filter { !$0.isWhitespace && $0 != "-" })
         // A refusal that is thrown inside would undo the count of the try.
-        let outcome: Result<Inbox, StoreRefusal> = try inboxes.events.write(at: change.now) { connection, tracker in
+        let outcome: Result<Inbox, StoreFailure> = try inboxes.events.write(at: change.now) {
+            connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inboxes.inbox(connection, user: user, id: id, name)
             guard !inbox.isVerified else { return .success(inbox) }
@@ -73,17 +77,17 @@ package struct InboxConfirmationRepository: Sendable {
                 WHERE inbox_id = \(inbox.id) AND expires_at > \(change.now) AND confirmed_at IS NULL
                 """)
             guard let row else {
-                return .failure(StoreRefusal(.unmet, "no verification is in progress: its message has expired or was never sent"))
+                return .failure(.refused(.unmet, "no verification is in progress: its message has expired or was never sent"))
             }
             let (number, used): (Int64, Int) = try (row["id"], row["tries"])
             guard used < limits.tries else {
-                return .failure(StoreRefusal(.unmet, "too many wrong codes: request another message with a new code"))
+                return .failure(.refused(.unmet, "too many wrong codes: request another message with a new code"))
             }
             guard constantTimeEqual(try row["code_hash"], secrets.hash(.verificationCode, code, context: "\(inbox.id)")) else {
                 try connection.run("UPDATE inbox_verifications SET tries = tries + 1 WHERE id = \(number)")
                 let left = limits.tries - used - 1
                 return .failure(
-                    StoreRefusal(
+                    .refused(
                         .invalid,
                         left == 0
                             ? "the code is wrong, and that was the last try: request another message with a new code"
@@ -96,8 +100,8 @@ package struct InboxConfirmationRepository: Sendable {
     }
 
     /// Whose inbox a link confirms; nil for a link that is unknown or has expired. Changes nothing.
-    package func inbox(link token: String, now: Int64) throws -> ConfirmedInbox? {
-        try database.read { connection in
+    package func inbox(link token: String, now: Int64) throws(StoreFailure) -> ConfirmedInbox? {
+        try database.read { connection throws(StoreFailure) in
             guard let found = try self.find(connection, link: token, now: now) else { return nil }
             return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: !found.inbox.isVerified)
         }
@@ -105,10 +109,10 @@ package struct InboxConfirmationRepository: Sendable {
 
     /// Confirms an inbox by the link of its message. Refused (`unmet`) for an unknown or expired one, and (`exists`) where the
     /// inbox is verified for another user.
-    package func confirm(link token: String, now: Int64) throws -> ConfirmedInbox {
-        try inboxes.events.write(at: now) { connection, tracker in
+    package func confirm(link token: String, now: Int64) throws(StoreFailure) -> ConfirmedInbox {
+        try inboxes.events.write(at: now) { connection, tracker throws(StoreFailure) in
             guard let found = try find(connection, link: token, now: now) else {
-                throw StoreRefusal(.unmet, "this link has expired, or a newer message has replaced it")
+                throw .refused(.unmet, "this link has expired, or a newer message has replaced it")
             }
             guard !found.inbox.isVerified else { return ConfirmedInbox(userID: found.id, inbox: found.inbox, isNew: false) }
             let inbox = try finish(
@@ -127,8 +131,8 @@ package struct InboxConfirmationRepository: Sendable {
     ///   written to.
     package func confirm(
         answer number: Int64, nonce: Int64, author: AddrSpec, isTrial: Bool = false, now: Int64
-    ) throws -> ConfirmedInbox? {
-        try inboxes.events.write(at: now) { connection, tracker in
+    ) throws(StoreFailure) -> ConfirmedInbox? {
+        try inboxes.events.write(at: now) { connection, tracker throws(StoreFailure) in
             let row = try connection.row(
                 """
                 SELECT v.answer_nonce, i.canonical_index, i.user_id, u.handle, i.id AS inbox_id FROM inbox_verifications v
@@ -155,7 +159,7 @@ package struct InboxConfirmationRepository: Sendable {
         let inbox: Inbox
     }
 
-    private func find(_ connection: any DatabaseConnection, link token: String, now: Int64) throws -> Found? {
+    private func find(_ connection: any DatabaseConnection, link token: String, now: Int64) throws(StoreFailure) -> Found? {
         let row = try connection.row(
             """
             SELECT v.id, i.user_id, u.handle, i.id AS inbox_id FROM inbox_verifications v
@@ -173,7 +177,7 @@ package struct InboxConfirmationRepository: Sendable {
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, verification: Int64, user: Int64, id: String,
         _ inbox: Inbox,
         _ how: String, _ change: Change
-    ) throws -> Inbox {
+    ) throws(StoreFailure) -> Inbox {
         let confirmed = try inboxes.confirm(connection, tracker, user: user, id: id, inbox, detail: how, change)
         try connection.run(
             "UPDATE inbox_verifications SET confirmed_at = \(change.now) WHERE id = \(verification)")
@@ -182,8 +186,8 @@ package struct InboxConfirmationRepository: Sendable {
 
     /// Deletes verifications, links, codes and sessions that expired, and notices that no limit looks at any more; at most `limit` of
     /// each. Gives the largest of the numbers: where it is `limit` there may be more.
-    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             var most = 0
             for (table, column, before) in [
                 ("inbox_verifications", "expires_at", now), ("page_links", "expires_at", now),
@@ -216,7 +220,7 @@ extension DatabaseConnection {
     /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
     package func reserveNotice(
         _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64, limits: NoticeLimits, now: Int64
-    ) throws {
+    ) throws(StoreFailure) {
         let parts: [(SQL, limit: Int, what: String)] = [
             ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),
             ("user_id = \(user)", limits.perUser, "for this user"),
@@ -232,7 +236,7 @@ extension DatabaseConnection {
                 // Until the oldest leaves the window.
                 let wait = max(1, (try row?["oldest"] ?? now) + NoticeWindow.length - now)
                 let minutes = (wait + 59) / 60
-                throw StoreRefusal(
+                throw .refused(
                     .limit,
                     "\(limit) messages \(what) within an hour is the limit: try again in \(minutes) \(minutes == 1 ? "minute" : "minutes")"
                 )

@@ -23,8 +23,8 @@ package struct InboxRepository: Sendable {
     let relayDomains: [HostName]
 
     /// How many inboxes forwarding is suspended to, and the users of those that were suspended last, each once.
-    package func suspended(limit: Int) throws -> (count: Int, users: [String]) {
-        try database.read { connection in
+    package func suspended(limit: Int) throws(StoreFailure) -> (count: Int, users: [String]) {
+        try database.read { connection throws(StoreFailure) in
             let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE suspended_at IS NOT NULL")
             let users: [String] = try connection.values(
                 """
@@ -38,8 +38,8 @@ package struct InboxRepository: Sendable {
     /// Adds an inbox. Refused at a relay domain, where the user has it already, or where it is verified for another user.
     package func add(
         user id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool, _ change: Change
-    ) throws -> Inbox {
-        try events.write(at: change.now) { connection, tracker in
+    ) throws(StoreFailure) -> Inbox {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             // A verified one may take the place of a default that is not.
             if isVerified { try tracker.snapshot(.user(user)) }
@@ -53,10 +53,10 @@ package struct InboxRepository: Sendable {
     package func insert(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
         _ change: Change
-    ) throws -> Int64 {
+    ) throws(StoreFailure) -> Int64 {
         let address = inbox.revealed
         if let domain = HostName(address.domain), relayDomains.contains(where: domain.isWithin) {
-            throw StoreRefusal(.invalid, "an inbox at the relay domain \(domain) would be a loop: give the user's real address")
+            throw .refused(.invalid, "an inbox at the relay domain \(domain) would be a loop: give the user's real address")
         }
         let entry = index.entry(address)
         try connection.require(.index, entry.key)
@@ -64,7 +64,7 @@ package struct InboxRepository: Sendable {
         guard try row(connection, user: user, inbox) == nil else { throw owned(by: id) }
         let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE user_id = \(user)")
         guard count ?? 0 < Self.maximumPerUser else {
-            throw StoreRefusal(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, which is the maximum: remove one")
+            throw .refused(.limit, "user \(id) has \(Self.maximumPerUser) inboxes, which is the maximum: remove one")
         }
         let sealed = try sealer.seal(address, .inbox(user: user), connection)
         let number = try nextNumber(connection, user: user)
@@ -87,13 +87,11 @@ package struct InboxRepository: Sendable {
     }
 
     /// The user's next number, taken. A number that one of the user's inboxes had before numbers were the user's is left out.
-    private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws -> Int64 {
+    private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64 {
         while true {
             let number: Int64? = try connection.value(
                 "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = \(user) RETURNING last_inbox_number")
-            guard let number else {
-                throw PermanentStoreError(.unexpectedData, "an inbox is added for a user who does not exist")
-            }
+            guard let number else { throw .permanent(.unexpectedData, "an inbox is added for a user who does not exist") }
             let former = try connection.row(
                 "SELECT id FROM inboxes WHERE user_id = \(user) AND former_number = \(number)")
             if former == nil { return number }
@@ -101,18 +99,18 @@ package struct InboxRepository: Sendable {
     }
 
     /// The user's inboxes, the oldest first.
-    package func inboxes(user id: String) throws -> [Inbox] {
-        try database.read { connection in
+    package func inboxes(user id: String) throws(StoreFailure) -> [Inbox] {
+        try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             return try connection.rows("\(Self.select) WHERE user_id = \(user) ORDER BY id")
-                .map { try inbox(row: $0, user: user) }
+                .map { row throws(StoreFailure) in try inbox(row: row, user: user) }
         }
     }
 
     /// Marks an inbox as verified: real, and owned by the user. It becomes the default where that one is unverified.
     /// Refused if it is verified for another user. A repetition is not an error, and ends a suspension of forwarding to it.
-    package func confirm(user id: String, _ name: InboxName, _ change: Change) throws -> Inbox {
-        try events.write(at: change.now) { connection, tracker in
+    package func confirm(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) -> Inbox {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             guard inbox.isVerified else { return try confirm(connection, tracker, user: user, id: id, inbox, change) }
@@ -130,7 +128,7 @@ package struct InboxRepository: Sendable {
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ inbox: Inbox,
         detail: String = "",
         _ change: Change
-    ) throws -> Inbox {
+    ) throws(StoreFailure) -> Inbox {
         try tracker.snapshot(.user(user))
         try refuseOwned(connection, inbox.address)
         try connection.run(
@@ -143,13 +141,13 @@ package struct InboxRepository: Sendable {
     }
 
     /// Makes an inbox the one that mail goes to. Refused for reply-only and unverified ones.
-    package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws {
-        try events.write(at: change.now) { connection, tracker in
+    package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try tracker.snapshot(.user(user))
             guard inbox.isVerified, !inbox.isReplyOnly else {
-                throw StoreRefusal(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+                throw .refused(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
             guard !inbox.isDefault else {
                 return try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
@@ -161,26 +159,30 @@ package struct InboxRepository: Sendable {
     /// The same within a transaction, for an inbox that may be one.
     package func makeDefault(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         try setDefault(connection, user: user, row: inbox.id, change)
         try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
     }
 
     /// Bounces of mail from before, which went to another inbox, do not count against this one. A suspension stays.
-    private func setDefault(_ connection: any DatabaseConnection, user: Int64, row id: Int64, _ change: Change) throws {
+    private func setDefault(
+        _ connection: any DatabaseConnection, user: Int64, row id: Int64, _ change: Change
+    ) throws(StoreFailure) {
         try connection.run("UPDATE inboxes SET is_default = 0 WHERE user_id = \(user) AND is_default = 1")
         try connection.run(
             "UPDATE inboxes SET is_default = 1, failures_from = \(Day.number(change.now)) WHERE id = \(id)")
     }
 
     /// One inbox of a user.
-    package func inbox(user id: String, _ name: InboxName) throws -> Inbox {
-        try database.read { try inbox($0, user: $0.userNumber(id), id: id, name) }
+    package func inbox(user id: String, _ name: InboxName) throws(StoreFailure) -> Inbox {
+        try database.read { connection throws(StoreFailure) in
+            try inbox(connection, user: connection.userNumber(id), id: id, name)
+        }
     }
 
     /// Removes an inbox. Where it was the default, the oldest verified one takes its place.
-    package func remove(user id: String, _ name: InboxName, _ change: Change) throws {
-        try events.write(at: change.now) { connection, tracker in
+    package func remove(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let inbox = try inbox(connection, user: user, id: id, name)
             try tracker.snapshot(.user(user))
@@ -197,39 +199,37 @@ package struct InboxRepository: Sendable {
     }
 
     /// Who has this address as a verified inbox; nil where no one has.
-    package func userID(verified inbox: InboxAddress) throws -> String? {
+    package func userID(verified inbox: InboxAddress) throws(StoreFailure) -> String? {
         let search = index.search(inbox.revealed).exact
-        return try database.read { connection in
-            try connection.value(
-                """
-                SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
-                WHERE i.address_index IN (\(search.0), \(search.1)) AND i.verified_at IS NOT NULL
-                """)
-        }
+        return try database.value(
+            """
+            SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
+            WHERE i.address_index IN (\(search.0), \(search.1)) AND i.verified_at IS NOT NULL
+            """)
     }
 
     /// The store's id of this inbox of a user; nil where they do not have it.
-    func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws -> Int64? {
+    func row(_ connection: any DatabaseConnection, user: Int64, _ inbox: InboxAddress) throws(StoreFailure) -> Int64? {
         let search = index.search(inbox.revealed).exact
         return try connection.value(
             "SELECT id FROM inboxes WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))")
     }
 
-    private func owned(by id: String) -> StoreRefusal {
-        StoreRefusal(.exists, "user \(id) already has this inbox: see postern inbox list \(id)")
+    private func owned(by id: String) -> StoreFailure {
+        StoreFailure.refused(.exists, "user \(id) already has this inbox: see postern inbox list \(id)")
     }
 
-    private func refuseOwned(_ connection: any DatabaseConnection, _ inbox: InboxAddress) throws {
+    private func refuseOwned(_ connection: any DatabaseConnection, _ inbox: InboxAddress) throws(StoreFailure) {
         let search = index.search(inbox.revealed).exact
         let owned = try connection.row(
             "SELECT user_id FROM inboxes WHERE address_index IN (\(search.0), \(search.1)) AND verified_at IS NOT NULL")
         guard owned == nil else {
-            throw StoreRefusal(.exists, "this inbox is already verified for a user, and an inbox belongs to one user")
+            throw .refused(.exists, "this inbox is already verified for a user, and an inbox belongs to one user")
         }
     }
 
     /// Ensures that the default is a verified inbox if there is one, and keeps it otherwise.
-    private func updateDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws {
+    private func updateDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws(StoreFailure) {
         let rows = try connection.rows(
             """
             SELECT id, is_default, CASE WHEN verified_at IS NULL THEN 0 ELSE 1 END AS is_verified FROM inboxes
@@ -245,7 +245,9 @@ package struct InboxRepository: Sendable {
         FROM inboxes
         """
 
-    package func inbox(_ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName) throws -> Inbox {
+    package func inbox(
+        _ connection: any DatabaseConnection, user: Int64, id: String, _ name: InboxName
+    ) throws(StoreFailure) -> Inbox {
         let row: SQLRow?
         switch name {
         case .number(let number):
@@ -256,29 +258,30 @@ package struct InboxRepository: Sendable {
             row = try connection.row(
                 "\(Self.select) WHERE user_id = \(user) AND address_index IN (\(search.0), \(search.1))")
         }
-        guard let row else { throw StoreRefusal(.notFound, "user \(id) has no such inbox: see postern inbox list \(id)") }
+        guard let row else { throw .refused(.notFound, "user \(id) has no such inbox: see postern inbox list \(id)") }
         return try inbox(row: row, user: user)
     }
 
     /// The user's inbox with this id of the store's.
-    package func inbox(_ connection: any DatabaseConnection, user: Int64, row id: Int64) throws -> Inbox {
+    package func inbox(_ connection: any DatabaseConnection, user: Int64, row id: Int64) throws(StoreFailure) -> Inbox {
         let row = try connection.row("\(Self.select) WHERE user_id = \(user) AND id = \(id)")
-        guard let row else { throw StoreRefusal(.notFound, "this inbox has been removed") }
+        guard let row else { throw .refused(.notFound, "this inbox has been removed") }
         return try inbox(row: row, user: user)
     }
 
     /// Says the new number of an inbox that is named by the one it had before numbers were the user's.
-    private func refuseFormer(_ connection: any DatabaseConnection, user: Int64, id: String, _ former: Int64) throws {
+    private func refuseFormer(_ connection: any DatabaseConnection, user: Int64, id: String, _ former: Int64) throws(StoreFailure)
+    {
         let number: Int64? = try connection.value(
             "SELECT number FROM inboxes WHERE user_id = \(user) AND former_number = \(former)")
         guard let number else { return }
-        throw StoreRefusal(
+        throw .refused(
             .notFound,
             "inbox \(former) of user \(id) is now inbox \(number), because inboxes are numbered for each user: see postern inbox list \(id)"
         )
     }
 
-    private func inbox(row: SQLRow, user: Int64) throws -> Inbox {
+    private func inbox(row: SQLRow, user: Int64) throws(StoreFailure) -> Inbox {
         try Inbox(
             id: row["id"], number: row["number"], address: sealer.inbox(row, user: user), verifiedAt: row["verified_at"],
             isDefault: row["is_default"], isReplyOnly: row["reply_only"], createdAt: row["created_at"],

@@ -6,20 +6,18 @@ import InternetMessage
 extension AddrSpec {
     /// Reads `local@domain` with a host name of two labels or more, which comes out in lower-case A-labels. No display name,
     /// no comments, no address literal.
-    /// Throws `StoreRefusal` (`invalid`) that says what is wrong without repeating the address.
-    package static func typed(_ text: String) throws -> AddrSpec {
-        guard text.contains("@") else {
-            throw StoreRefusal(.invalid, "must be an address, as in name@example.com")
-        }
+    /// Throws `invalid` that says what is wrong without repeating the address.
+    package static func typed(_ text: String) throws(StoreFailure) -> AddrSpec {
+        guard text.contains("@") else { throw .refused(.invalid, "must be an address, as in name@example.com") }
         guard let address = AddrSpec(envelope: text) else {
-            throw StoreRefusal(.invalid, "the address is malformed: give only the address, as in name@example.com")
+            throw .refused(.invalid, "the address is malformed: give only the address, as in name@example.com")
         }
         guard let domain = HostName(address.domain), domain.labels.count > 1 else {
-            throw StoreRefusal(.invalid, "what follows the @ of the address is not a valid domain name")
+            throw .refused(.invalid, "what follows the @ of the address is not a valid domain name")
         }
         let normal = AddrSpec(localPart: address.localPart, domain: domain.text)
         guard normal.fitsSMTPLimits else {
-            throw StoreRefusal(.invalid, "the address is too long: at most 64 octets before the @ and 254 in total")
+            throw .refused(.invalid, "the address is too long: at most 64 octets before the @ and 254 in total")
         }
         return normal
     }

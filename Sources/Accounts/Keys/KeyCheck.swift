@@ -7,15 +7,15 @@ import Support
 extension Store {
     /// Compares the keys with the mark that the database carries, and makes that mark where there is none yet. Without this
     /// a wrong key file would go unnoticed until the first sealed value, and new inboxes would not be found by the old index.
-    /// Throws `PermanentStoreError` (`unsealing`) for another key file.
-    package static func checkKeys(_ keys: KeyRing, of database: any Database) throws {
+    /// Throws `unsealing` for another key file.
+    package static func checkKeys(_ keys: KeyRing, of database: any Database) throws(StoreFailure) {
         let mark = HMACSHA256.authenticationCode(for: Array("postern key check 1".utf8), key: keys.marks.active.secret)
         let text = Base32.characters(fromRandom: mark)
-        func stored(_ connection: any DatabaseConnection) throws -> String? {
+        func stored(_ connection: any DatabaseConnection) throws(StoreFailure) -> String? {
             try connection.value("SELECT value FROM settings WHERE name = 'key_check'")
         }
         if let known = try database.read(stored) { return try compare(known, text) }
-        try database.write(.durable) { connection in
+        try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
                 "INSERT INTO settings (name, value) VALUES ('key_check', \(text)) ON CONFLICT (name) DO NOTHING")
             try compare(try stored(connection) ?? "", text)
@@ -23,13 +23,13 @@ extension Store {
     }
 
     /// Whether a migrated database belongs to some key file.
-    package static func hasKeys(_ database: any Database) throws -> Bool {
-        try database.read { try $0.row("SELECT value FROM settings WHERE name = 'key_check'") != nil }
+    package static func hasKeys(_ database: any Database) throws(StoreFailure) -> Bool {
+        try database.row("SELECT value FROM settings WHERE name = 'key_check'") != nil
     }
 
-    private static func compare(_ stored: String, _ computed: String) throws {
+    private static func compare(_ stored: String, _ computed: String) throws(StoreFailure) {
         guard stored == computed else {
-            throw PermanentStoreError(.unsealing, "the key file does not belong to this database: restore the right one")
+            throw .permanent(.unsealing, "the key file does not belong to this database: restore the right one")
         }
     }
 }

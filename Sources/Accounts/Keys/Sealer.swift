@@ -14,7 +14,7 @@ package struct SealedValue: Sendable, Hashable {
     package init(key: String, octets: [UInt8]) { (self.key, self.octets) = (key, octets) }
 
     /// From the columns `NAME_key` and `NAME_sealed`; nil where they are NULL.
-    package init?(row: SQLRow, _ name: String) throws {
+    package init?(row: SQLRow, _ name: String) throws(StoreFailure) {
         guard let octets: [UInt8] = try row[name + "_sealed"] else { return nil }
         try self.init(key: row[name + "_key"], octets: octets)
     }
@@ -51,19 +51,20 @@ package struct Sealer: Sendable {
 
     init(keys: KeyHolder) { self.keys = keys }
 
-    /// Makes sure that the active key is the one in use. Throws `TemporaryStoreError` (`staleKeys`).
-    package func require(_ connection: any DatabaseConnection) throws {
+    /// Makes sure that the active key is the one in use. Throws `staleKeys`.
+    package func require(_ connection: any DatabaseConnection) throws(StoreFailure) {
         try connection.require(.seal, keys.current.seal.active.idText)
     }
 
     /// Seals with the active key and a random nonce, for a row that is written in this transaction. At most 65,535 octets.
-    /// Throws `TemporaryStoreError` (`staleKeys`) where another key is in use meanwhile.
+    /// Throws `staleKeys` where another key is in use meanwhile.
     /// - Parameter connection: nil where `require` was asked in this transaction.
-    package func seal(_ plaintext: [UInt8], _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue
-    {
+    package func seal(
+        _ plaintext: [UInt8], _ context: SealContext, _ connection: (any DatabaseConnection)?
+    ) throws(StoreFailure) -> SealedValue {
         let active = keys.current.seal.active
         try connection?.require(.seal, active.idText)
-        guard plaintext.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the value is longer than 65535 octets") }
+        guard plaintext.count <= 0xFFFF else { throw .refused(.invalid, "the value is longer than 65535 octets") }
         var padded = [UInt8(plaintext.count >> 8), UInt8(plaintext.count & 0xFF)] + plaintext
         let rest = padded.count % Self.block
         if rest > 0 { padded += [UInt8](repeating: 0, count: Self.block - rest) }
@@ -72,14 +73,14 @@ package struct Sealer: Sendable {
             let sealed = try AESGCM.seal(padded, key: active.secret, nonce: nonce, associatedData: context.octets)
             return SealedValue(key: active.idText, octets: nonce + sealed)
         } catch {
-            throw TemporaryStoreError(.resources, "sealing failed: \(error)")
+            throw .temporary(.resources, "sealing failed: \(error)")
         }
     }
 
-    /// Opens a value. Throws `PermanentStoreError` where its key is missing or it was changed or moved.
-    package func open(_ value: SealedValue, _ context: SealContext) throws -> [UInt8] {
+    /// Opens a value. Throws `unsealing` where its key is missing or it was changed or moved.
+    package func open(_ value: SealedValue, _ context: SealContext) throws(StoreFailure) -> [UInt8] {
         guard let key = keys.current.seal[value.key] else {
-            throw PermanentStoreError(.unsealing, "a value was sealed with key \(value.key), which the key file lacks")
+            throw .permanent(.unsealing, "a value was sealed with key \(value.key), which the key file lacks")
         }
         guard value.octets.count > Self.nonceLength,
             let padded = try? AESGCM.open(
@@ -87,53 +88,53 @@ package struct Sealer: Sendable {
                 associatedData: context.octets),
             padded.count >= 2
         else {
-            throw PermanentStoreError(
-                .unsealing, "a sealed value cannot be opened: wrong key file, or changed data")
+            throw .permanent(.unsealing, "a sealed value cannot be opened: wrong key file, or changed data")
         }
         let length = Int(padded[0]) << 8 | Int(padded[1])
-        guard length <= padded.count - 2 else {
-            throw PermanentStoreError(.unsealing, "a sealed value has an impossible length")
-        }
+        guard length <= padded.count - 2 else { throw .permanent(.unsealing, "a sealed value has an impossible length") }
         return Array(padded[2..<(2 + length)])
     }
 
     /// Seals text.
-    package func seal(_ text: String, _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue {
+    package func seal(
+        _ text: String, _ context: SealContext, _ connection: (any DatabaseConnection)?
+    ) throws(StoreFailure) -> SealedValue {
         try seal(Array(text.utf8), context, connection)
     }
 
     /// Opens text.
-    package func openText(_ value: SealedValue, _ context: SealContext) throws -> String {
+    package func openText(_ value: SealedValue, _ context: SealContext) throws(StoreFailure) -> String {
         String(decoding: try open(value, context), as: UTF8.self)
     }
 
     /// A user's name from the columns `name_key` and `name_sealed`; nil where they are NULL.
-    package func name(_ row: SQLRow, user: Int64) throws -> String? {
-        try SealedValue(row: row, "name").map { try openText($0, .userName(user: user)) }
+    package func name(_ row: SQLRow, user: Int64) throws(StoreFailure) -> String? {
+        try SealedValue(row: row, "name").map { row throws(StoreFailure) in try openText(row, .userName(user: user)) }
     }
 
     /// An inbox address from the columns `address_key` and `address_sealed`.
-    package func inbox(_ row: SQLRow, user: Int64) throws -> InboxAddress {
+    package func inbox(_ row: SQLRow, user: Int64) throws(StoreFailure) -> InboxAddress {
         guard let sealed = try SealedValue(row: row, "address") else {
-            throw PermanentStoreError(.unexpectedData, "an inbox has no address")
+            throw .permanent(.unexpectedData, "an inbox has no address")
         }
         return InboxAddress(try openAddress(sealed, .inbox(user: user)))
     }
 
     /// Seals an address: length of the local part in two octets, local part, domain.
-    package func seal(_ address: AddrSpec, _ context: SealContext, _ connection: (any DatabaseConnection)?) throws -> SealedValue
-    {
+    package func seal(
+        _ address: AddrSpec, _ context: SealContext, _ connection: (any DatabaseConnection)?
+    ) throws(StoreFailure) -> SealedValue {
         let local = Array(address.localPart.utf8)
-        guard local.count <= 0xFFFF else { throw StoreRefusal(.invalid, "the address is too long") }
+        guard local.count <= 0xFFFF else { throw .refused(.invalid, "the address is too long") }
         return try seal(
             [UInt8(local.count >> 8), UInt8(local.count & 0xFF)] + local + Array(address.domain.utf8), context, connection)
     }
 
     /// Opens an address.
-    package func openAddress(_ value: SealedValue, _ context: SealContext) throws -> AddrSpec {
+    package func openAddress(_ value: SealedValue, _ context: SealContext) throws(StoreFailure) -> AddrSpec {
         let octets = try open(value, context)
         guard octets.count >= 2, octets.count - 2 >= Int(octets[0]) << 8 | Int(octets[1]) else {
-            throw PermanentStoreError(.unsealing, "a sealed address has an impossible length")
+            throw .permanent(.unsealing, "a sealed address has an impossible length")
         }
         let end = 2 + (Int(octets[0]) << 8 | Int(octets[1]))
         return AddrSpec(

@@ -32,14 +32,14 @@ package struct SecretHash: Sendable, SecretHolder {
         HMACSHA256.authenticationCode(for: Array("postern \(purpose.rawValue) 1 \(context) \(secret)".utf8), key: key)
     }
 
-    /// 160 random bits in base32, for a link or a cookie. Throws `TemporaryStoreError` without randomness.
-    package static func newToken() throws -> String { Base32.characters(fromRandom: try random(32)) }
+    /// 160 random bits in base32, for a link or a cookie.
+    package static func newToken() throws(StoreFailure) -> String { Base32.characters(fromRandom: try SecureRandom.octets(32)) }
 
     /// Six digits, each number equally likely.
-    package static func newCode() throws -> String {
+    package static func newCode() throws(StoreFailure) -> String {
         // 16,000,000 is the largest multiple of a million in 24 bits.
         while true {
-            let number = try random(3).reduce(0) { $0 << 8 | UInt32($1) }
+            let number = try SecureRandom.octets(3).reduce(0) { $0 << 8 | UInt32($1) }
             guard number < 16_000_000 else { continue }
             let digits = String(number % 1_000_000)
             return String(repeating: "0", count: 6 - digits.count) + digits
@@ -47,14 +47,12 @@ package struct SecretHash: Sendable, SecretHolder {
     }
 
     /// 40 random bits.
-    static func newNonce() throws -> Int64 { try random(5).reduce(0) { $0 << 8 | Int64($1) } }
+    static func newNonce() throws(StoreFailure) -> Int64 { try SecureRandom.octets(5).reduce(0) { $0 << 8 | Int64($1) } }
+}
 
-    /// Random octets.
-    package static func newOctets(_ count: Int) throws -> [UInt8] { try random(count) }
-
-    private static func random(_ count: Int) throws -> [UInt8] {
-        do { return try SecureRandom.bytes(count: count) } catch {
-            throw TemporaryStoreError(.resources, "no randomness: \(error)")
-        }
+extension SecureRandom {
+    /// Octets from the process's generator, at most 65536; its failure is temporary.
+    package static func octets(_ count: Int) throws(StoreFailure) -> [UInt8] {
+        do { return try bytes(count: count) } catch { throw .temporary(.resources, "random octets are unavailable: \(error)") }
     }
 }

@@ -24,9 +24,9 @@ package struct AccountEvents: Sendable {
     /// it; what differs afterwards is written to the outbox, and the delivery woken once that is committed.
     /// - Parameter now: seconds since 1970.
     package func write<T>(
-        at now: Int64, _ body: (_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker) throws -> T
-    ) throws -> T {
-        let (value, isTold) = try database.write(.durable) { connection in
+        at now: Int64, _ body: (_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker) throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> T {
+        let (value, isTold) = try database.write(.durable) { connection throws(StoreFailure) in
             let tracker = AccountChangeTracker(connection)
             let value = try body(connection, tracker)
             return (value, try tracker.emitEvents(at: EventMoment(now)))
@@ -95,14 +95,14 @@ package final class AccountChangeTracker {
     init(_ connection: any DatabaseConnection) { self.connection = connection }
 
     /// Records the current state of what is about to change. A repetition for the same changes nothing.
-    package func snapshot(_ scope: AccountScope) throws {
+    package func snapshot(_ scope: AccountScope) throws(StoreFailure) {
         guard known.insert(scope).inserted else { return }
         scopes.append(scope)
         for known in try read(scope) where seen.insert(known.key).inserted { before.append(known) }
     }
 
     /// Writes the events for what differs now; whether there were any.
-    func emitEvents(at moment: EventMoment) throws -> Bool {
+    func emitEvents(at moment: EventMoment) throws(StoreFailure) -> Bool {
         guard !before.isEmpty else { return false }
         var after: [Known.Key: Known] = [:]
         for scope in scopes {
@@ -115,7 +115,7 @@ package final class AccountChangeTracker {
             let moment = moment.after(lastTimes[was.account] ?? 0)
             try connection.post(
                 type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: email,
-                jti: Base32.characters(fromRandom: try connection.freshOctets(Self.jtiLength)), at: moment)
+                jti: Base32.characters(fromRandom: try SecureRandom.octets(Self.jtiLength)), at: moment)
             told[was.account] = moment
         }
         for (account, moment) in told.sorted(by: { $0.key < $1.key }) {
@@ -124,7 +124,7 @@ package final class AccountChangeTracker {
         return !told.isEmpty
     }
 
-    private func event(_ was: Known, _ now: Known?) throws -> (EventType, email: String?)? {
+    private func event(_ was: Known, _ now: Known?) throws(StoreFailure) -> (EventType, email: String?)? {
         guard let now else {
             // One that was removed may be there still, with a team that was removed.
             let account = try connection.row(
@@ -161,14 +161,14 @@ package final class AccountChangeTracker {
     private static let ofApps = select("p.team_id = a.team_id AND p.removed_from IS NULL")
     private static let ofRemovedAppsToo = select("COALESCE(p.removed_from, p.team_id) = a.team_id")
 
-    private func read(_ scope: AccountScope) throws -> [Known] {
+    private func read(_ scope: AccountScope) throws(StoreFailure) -> [Known] {
         let condition: SQL =
             switch scope {
             case .account(let account): "\(Self.ofApps) AND a.id = \(account)"
             case .ending(let account): "\(Self.ofRemovedAppsToo) AND a.id = \(account)"
             case .user(let user): "\(Self.ofApps) AND a.user_id = \(user)"
             }
-        return try connection.rows("\(condition) ORDER BY a.id, g.id").map { row in
+        return try connection.rows("\(condition) ORDER BY a.id, g.id").map { row throws(StoreFailure) in
             let (account, state, kind): (Int64, Grant.State, EmailKind) = try (row["id"], row["state"], row["email_kind"])
             let (local, domain): (String?, String?) = try (row["local_part"], row["domain"])
             lastTimes[account] = try row["event_time"]
@@ -184,7 +184,7 @@ extension DatabaseConnection {
     /// Puts an event into the outbox.
     package func post(
         _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, jti: String, at moment: EventMoment
-    ) throws {
+    ) throws(StoreFailure) {
         try run(
             """
             INSERT INTO outbox
@@ -192,12 +192,5 @@ extension DatabaseConnection {
             VALUES (\(jti), \(endpoint), \(account), \(type), \(sub), \(email), \(moment.milliseconds), \(moment.seconds),
                 'pending', \(moment.seconds + AccountChangeTracker.timeout), \(EventMoment.atOnce))
             """)
-    }
-
-    /// Octets from the system's generator; its failure is temporary.
-    package func freshOctets(_ count: Int) throws -> [UInt8] {
-        do { return try SecureRandom.bytes(count: count) } catch {
-            throw TemporaryStoreError(.resources, "random octets are unavailable: \(error)")
-        }
     }
 }

@@ -1,5 +1,6 @@
 // Counters gathered in memory and written in batches, off the path of mail.
 
+import Database
 import Synchronization
 
 /// Counts from any thread; `flush` writes what has gathered in one transaction. Whoever owns it flushes every second or so,
@@ -78,7 +79,7 @@ package final class CounterBuffer: Sendable {
     /// Counts one more unless that would pass the limit; whether it was counted. In memory while the limit is far away, in the
     /// store from there on. One process never passes the limit; of several hosts each passes it by a sixteenth at most, where all
     /// of them have as much within a second.
-    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws -> Bool {
+    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws(StoreFailure) -> Bool {
         let key = Key(account: account, day: day, kind: kind)
         let part = limit / Self.parts
         let (pending, turn): (Int?, Int) = state.withLock { state in
@@ -138,7 +139,7 @@ package final class CounterBuffer: Sendable {
     }
 
     /// Gives back what `reserve` counted, for a message that was not taken after all.
-    package func release(account: Int64, kind: CounterKind, day: Int64) throws {
+    package func release(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
         let key = Key(account: account, day: day, kind: kind)
         let isPending = state.withLock { state in
             guard let entry = state.entries[key], entry.pending > 0 else { return false }
@@ -153,7 +154,7 @@ package final class CounterBuffer: Sendable {
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
     /// - Parameter now: of what the audit says of it, in seconds since 1970; nil for the beginning of its day.
-    package func flush(now: Int64? = nil) throws {
+    package func flush(now: Int64? = nil) throws(StoreFailure) {
         try marks.flush()
         let counts = state.withLock { state in
             state.turns += 1

@@ -7,15 +7,15 @@ package struct CounterRepository: Sendable {
     let database: any Database
 
     /// Counts one more unless that would pass the limit; whether it was counted. Exact over all processes and hosts.
-    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+    package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
         try reserve(account: account, kind: kind, day: day, limit: limit, adding: 0) != nil
     }
 
     /// As above, and writes what was counted in memory before, whatever the limit.
     /// - Returns: the count with the new one; nil where that would pass the limit.
-    func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int) throws -> Int? {
+    func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int) throws(StoreFailure) -> Int? {
         guard limit > 0 || pending > 0 else { return nil }
-        return try database.write(.relaxed) { connection in
+        return try database.write(.relaxed) { connection throws(StoreFailure) in
             if pending > 0 { try connection.count(DailyCounter(accountNumber: account, day: day, kind: kind, count: pending)) }
             guard limit > 0 else { return nil }
             return try connection.value(
@@ -29,9 +29,9 @@ package struct CounterRepository: Sendable {
     }
 
     /// Counts so many more at once unless that would pass the limit; whether they were counted.
-    package func reserve(_ count: Int, account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+    package func reserve(_ count: Int, account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
         guard count <= limit else { return false }
-        return try database.write(.relaxed) { connection in
+        return try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.row(
                 """
                 INSERT INTO daily_counters (account_id, day, kind, count)
@@ -45,8 +45,8 @@ package struct CounterRepository: Sendable {
     }
 
     /// Gives back what `reserve` counted, for a message that was not taken after all.
-    package func release(_ count: Int = 1, account: Int64, kind: CounterKind, day: Int64) throws {
-        try database.write(.relaxed) { connection in
+    package func release(_ count: Int = 1, account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 UPDATE daily_counters SET count = count - \(count)
@@ -56,63 +56,57 @@ package struct CounterRepository: Sendable {
     }
 
     /// What `reserve` would answer now, without counting: for `postern explain`.
-    package func wouldReserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws -> Bool {
+    package func wouldReserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
         try count(account: account, kind: kind, day: day) < limit
     }
 
     /// The count unchanged; 0 where nothing was counted.
-    package func count(account: Int64, kind: CounterKind, day: Int64) throws -> Int {
-        try database.read { connection in
-            try connection.value(
-                "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = \(day) AND kind = \(kind)") ?? 0
-        }
+    package func count(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) -> Int {
+        try database.value(
+            "SELECT count FROM daily_counters WHERE account_id = \(account) AND day = \(day) AND kind = \(kind)") ?? 0
     }
 
     /// The teams with forwards in which they wrote addresses of their users, by handle: in how many messages, to how many
     /// accounts. Not those accounts of which the team was given the inbox itself.
-    package func inboxesWritten(since day: Int64) throws -> [(team: String, messages: Int, accounts: Int)] {
-        try database.read { connection in
-            try connection.rows(
-                """
-                SELECT t.handle, SUM(c.count) AS messages, COUNT(DISTINCT c.account_id) AS accounts
-                FROM daily_counters c JOIN accounts a ON a.id = c.account_id
-                    JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
-                WHERE c.kind = \(CounterKind.inboxWritten) AND c.day >= \(day) AND a.email_kind <> 'real'
-                GROUP BY t.handle ORDER BY t.handle
-                """
-            ).map { try ($0["handle"], $0["messages"], $0["accounts"]) }
-        }
+    package func inboxesWritten(since day: Int64) throws(StoreFailure) -> [(team: String, messages: Int, accounts: Int)] {
+        try database.rows(
+            """
+            SELECT t.handle, SUM(c.count) AS messages, COUNT(DISTINCT c.account_id) AS accounts
+            FROM daily_counters c JOIN accounts a ON a.id = c.account_id
+                JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+            WHERE c.kind = \(CounterKind.inboxWritten) AND c.day >= \(day) AND a.email_kind <> 'real'
+            GROUP BY t.handle ORDER BY t.handle
+            """
+        ).map { row throws(StoreFailure) in try (row["handle"], row["messages"], row["accounts"]) }
     }
 
     /// The same without the accounts, quickly: in how many messages each team did so. At most `limit` teams, those with most
     /// first.
-    package func messagesWithInboxes(since day: Int64, limit: Int = 100) throws -> [(team: String, messages: Int)] {
-        try database.read { connection in
-            try connection.rows(
-                """
-                SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) AS messages FROM team_mentions m
-                JOIN teams t ON t.id = m.team_id AND t.removed_at IS NULL
-                WHERE m.day >= \(day) GROUP BY t.handle ORDER BY 2 DESC, t.handle LIMIT \(limit)
-                """
-            ).map { try ($0["handle"], $0["messages"]) }
-        }
+    package func messagesWithInboxes(since day: Int64, limit: Int = 100) throws(StoreFailure) -> [(team: String, messages: Int)] {
+        try database.rows(
+            """
+            SELECT t.handle, CAST(SUM(m.messages) AS BIGINT) AS messages FROM team_mentions m
+            JOIN teams t ON t.id = m.team_id AND t.removed_at IS NULL
+            WHERE m.day >= \(day) GROUP BY t.handle ORDER BY 2 DESC, t.handle LIMIT \(limit)
+            """
+        ).map { row throws(StoreFailure) in try (row["handle"], row["messages"]) }
     }
 
     /// The account's counters from a day on, oldest first.
-    package func counters(account: Int64, since day: Int64) throws -> [DailyCounter] {
-        try database.read { connection in
-            try connection.rows(
-                "SELECT day, kind, count FROM daily_counters WHERE account_id = \(account) AND day >= \(day) ORDER BY day, kind"
-            ).map { try DailyCounter(accountNumber: account, day: $0["day"], kind: $0["kind"], count: $0["count"]) }
+    package func counters(account: Int64, since day: Int64) throws(StoreFailure) -> [DailyCounter] {
+        try database.rows(
+            "SELECT day, kind, count FROM daily_counters WHERE account_id = \(account) AND day >= \(day) ORDER BY day, kind"
+        ).map { row throws(StoreFailure) in
+            try DailyCounter(accountNumber: account, day: row["day"], kind: row["kind"], count: row["count"])
         }
     }
 
     /// Adds many counts in one transaction. Accounts that are gone by now are passed over. The first message of a day in which a
     /// team wrote an inbox that it was not given is a line of the audit.
     /// - Parameter now: of that line; nil for the beginning of its day.
-    package func add(_ counters: [DailyCounter], now: Int64? = nil) throws {
+    package func add(_ counters: [DailyCounter], now: Int64? = nil) throws(StoreFailure) {
         guard !counters.isEmpty else { return }
-        try database.write(.relaxed) { connection in
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             // Every host takes rows in the same order, so that two of them never wait for each other.
             for counter in counters.sorted(by: {
                 ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue)
@@ -125,7 +119,7 @@ package struct CounterRepository: Sendable {
 
     /// Whether this is the first automatic note between the account and the correspondent on that day; remembers it.
     /// - Parameter correspondentKey: a keyed hash of the correspondent's address, never the address; deleted two days later.
-    package func automaticReplyReserve(account: Int64, correspondentKey: [UInt8], day: Int64) throws -> Bool {
+    package func automaticReplyReserve(account: Int64, correspondentKey: [UInt8], day: Int64) throws(StoreFailure) -> Bool {
         try once(
             account: account, purpose: "automatic",
             mark: correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) },
@@ -133,20 +127,18 @@ package struct CounterRepository: Sendable {
     }
 
     /// What `automaticReplyReserve` would answer now, without remembering.
-    package func wouldReserveAutomaticReply(account: Int64, correspondentKey: [UInt8], day: Int64) throws -> Bool {
+    package func wouldReserveAutomaticReply(account: Int64, correspondentKey: [UInt8], day: Int64) throws(StoreFailure) -> Bool {
         let mark = correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
-        return try database.read { connection in
-            try connection.row(
-                """
-                SELECT expires_at FROM once_marks WHERE account_id = \(account) AND purpose = 'automatic' AND mark = \(mark)
-                """) == nil
-        }
+        return try database.row(
+            """
+            SELECT expires_at FROM once_marks WHERE account_id = \(account) AND purpose = 'automatic' AND mark = \(mark)
+            """) == nil
     }
 
     /// Whether this is the first time for the mark (a keyed hash or a nonce) of this account; remembers it until it expires.
     /// For bounces: once per nonce of a return path. False for an account that is gone.
-    package func once(account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64) throws -> Bool {
-        try database.write(.relaxed) { connection in
+    package func once(account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64) throws(StoreFailure) -> Bool {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 INSERT INTO once_marks (account_id, purpose, mark, expires_at)
@@ -161,8 +153,8 @@ package struct CounterRepository: Sendable {
     package func mark(
         purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)], _ durability: Durability = .relaxed,
         inPlaceOf old: String? = nil
-    ) throws {
-        try database.write(durability) { connection in
+    ) throws(StoreFailure) {
+        try database.write(durability) { connection throws(StoreFailure) in
             for mark in marks.sorted(by: {
                 $0.account == $1.account ? $0.mark.lexicographicallyPrecedes($1.mark) : $0.account < $1.account
             }) {
@@ -181,21 +173,27 @@ package struct CounterRepository: Sendable {
     }
 
     /// Which of these marks are remembered and have not expired.
-    package func marked(account: Int64, purpose: String, marks: [[UInt8]], now: Int64) throws -> Set<[UInt8]> {
-        try database.read { connection in
-            Set(try marks.filter { try connection.isMarked(account: account, purpose: purpose, mark: $0, now: now) })
+    package func marked(account: Int64, purpose: String, marks: [[UInt8]], now: Int64) throws(StoreFailure) -> Set<[UInt8]> {
+        try database.read { connection throws(StoreFailure) in
+            var known: Set<[UInt8]> = []
+            for mark in marks where try connection.isMarked(account: account, purpose: purpose, mark: mark, now: now) {
+                known.insert(mark)
+            }
+            return known
         }
     }
 
     /// Whether a mark is remembered and has not expired.
-    package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws -> Bool {
-        try database.read { try $0.isMarked(account: account, purpose: purpose, mark: mark, now: now) }
+    package func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws(StoreFailure) -> Bool {
+        try database.read { connection throws(StoreFailure) in
+            try connection.isMarked(account: account, purpose: purpose, mark: mark, now: now)
+        }
     }
 
     /// Deletes counters of days before `day` and marks that expired, at most `limit` of each at a time, so that mail does not
     /// wait for it. Gives the largest of the numbers: where it is `limit` there may be more.
-    package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             let counters = try connection.run(
                 """
                 DELETE FROM daily_counters WHERE (account_id, day, kind) IN
@@ -219,7 +217,7 @@ package struct CounterRepository: Sendable {
 
 extension DatabaseConnection {
     /// Counts messages with inboxes for the team too, unless it was given the inbox of this account.
-    fileprivate func noteMention(_ counter: DailyCounter, now: Int64) throws {
+    fileprivate func noteMention(_ counter: DailyCounter, now: Int64) throws(StoreFailure) {
         let row = try row(
             """
             INSERT INTO team_mentions (day, team_id, messages)
@@ -233,7 +231,7 @@ extension DatabaseConnection {
         try audit(Change(actor: "serve", now: now), "team.inbox-written", "team:\(team)")
     }
 
-    fileprivate func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws -> Bool {
+    fileprivate func isMarked(account: Int64, purpose: String, mark: [UInt8], now: Int64) throws(StoreFailure) -> Bool {
         try row(
             """
             SELECT expires_at FROM once_marks
@@ -242,7 +240,7 @@ extension DatabaseConnection {
     }
 
     /// Adds to one counter; nothing for an account that is gone.
-    func count(_ counter: DailyCounter) throws {
+    func count(_ counter: DailyCounter) throws(StoreFailure) {
         try run(
             """
             INSERT INTO daily_counters (account_id, day, kind, count)

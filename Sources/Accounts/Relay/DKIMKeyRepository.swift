@@ -19,18 +19,18 @@ package struct DKIMKeyRepository: Sendable {
     package func add(
         domain: String, selector: String, algorithm: DKIMKey.Algorithm, bits: Int, privateKey: DKIMPrivateKey,
         isActive: Bool = false, _ change: Change
-    ) throws -> DKIMKey {
+    ) throws(StoreFailure) -> DKIMKey {
         let domain = try checkedDomain(domain)
         let selector = try Self.checkedSelector(selector)
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let sealed = try sealer.seal(privateKey.pem, .dkimKey(domain: domain, selector: selector), connection)
             let count: Int? = try connection.value(
                 "SELECT COUNT(*) FROM dkim_keys WHERE domain = \(domain) AND state <> 'retired'")
             guard count ?? 0 < Self.maximumPerDomain else {
-                throw StoreRefusal(.limit, "\(domain) has \(Self.maximumPerDomain) keys, which is the maximum: retire one")
+                throw .refused(.limit, "\(domain) has \(Self.maximumPerDomain) keys, which is the maximum: retire one")
             }
             if isActive, try active(connection, domain, algorithm) != nil {
-                throw StoreRefusal(.exists, "\(domain) already has an active \(algorithm.rawValue) key")
+                throw .refused(.exists, "\(domain) already has an active \(algorithm.rawValue) key")
             }
             let state: DKIMKey.State = isActive ? .active : .pending
             let number: Int64? = try connection.value(
@@ -42,7 +42,7 @@ package struct DKIMKeyRepository: Sendable {
                 ON CONFLICT (domain, selector) DO NOTHING RETURNING id
                 """)
             guard let number else {
-                throw StoreRefusal(.exists, "\(domain) has or had the selector \(selector): a selector is never used twice")
+                throw .refused(.exists, "\(domain) has or had the selector \(selector): a selector is never used twice")
             }
             try connection.audit(
                 change, "dkim.generate", "dkim:\(selector)._domainkey.\(domain)",
@@ -52,23 +52,21 @@ package struct DKIMKeyRepository: Sendable {
     }
 
     /// All keys by domain, the newest first.
-    package func keys() throws -> [DKIMKey] {
-        try database.read { connection in
-            try connection.rows("\(Self.select) ORDER BY domain, id DESC").map(DKIMKey.init(row:))
-        }
+    package func keys() throws(StoreFailure) -> [DKIMKey] {
+        try database.rows("\(Self.select) ORDER BY domain, id DESC").map(DKIMKey.init(row:))
     }
 
-    /// The one key with this selector; with `domain`, at that domain. Throws `StoreRefusal`: `notFound`, or `unmet` where
+    /// The one key with this selector; with `domain`, at that domain. Throws `notFound`, or `unmet` where
     /// several domains have one.
-    package func key(selector: String, domain: String?) throws -> DKIMKey {
+    package func key(selector: String, domain: String?) throws(StoreFailure) -> DKIMKey {
         let selector = selector.lowercased()
         let domain = domain.map { HostName($0)?.text ?? $0.lowercased() }
         let found = try keys().filter { $0.selector == selector && (domain == nil || $0.domain == domain) }
         guard let key = found.first else {
-            throw StoreRefusal(.notFound, "there is no key \(selector)\(domain.map { " of \($0)" } ?? ""): see postern dkim list")
+            throw .refused(.notFound, "there is no key \(selector)\(domain.map { " of \($0)" } ?? ""): see postern dkim list")
         }
         guard found.count == 1 else {
-            throw StoreRefusal(
+            throw .refused(
                 .unmet, "\(found.map(\.domain).joined(separator: ", ")) each have a key \(selector): name one with --domain")
         }
         return key
@@ -76,13 +74,13 @@ package struct DKIMKeyRepository: Sendable {
 
     /// Makes a pending or retiring key the one that signs; the one that did so far becomes retiring. Refused for a retired one.
     /// - Returns: the key as it is now, and the one that it replaces.
-    package func activate(_ number: Int64, _ change: Change) throws -> (key: DKIMKey, replaced: DKIMKey?) {
-        try database.write(.durable) { connection in
+    package func activate(_ number: Int64, _ change: Change) throws(StoreFailure) -> (key: DKIMKey, replaced: DKIMKey?) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let key = try key(connection, number)
             switch key.state {
             case .active: return (key, nil)
             case .retired:
-                throw StoreRefusal(.unmet, "\(key.selector) is retired, and its private key is deleted: generate a new one")
+                throw .refused(.unmet, "\(key.selector) is retired, and its private key is deleted: generate a new one")
             case .pending, .retiring: break
             }
             let old = try active(connection, key.domain, key.algorithm)
@@ -101,24 +99,26 @@ package struct DKIMKeyRepository: Sendable {
             try connection.audit(
                 change, "dkim.activate", "dkim:\(key.selector)._domainkey.\(key.domain)",
                 old.map { "replaces \($0.selector)" } ?? "")
-            return (try self.key(connection, number), try old.map { try self.key(connection, $0.number) })
+            return (
+                try self.key(connection, number), try old.map { old throws(StoreFailure) in try self.key(connection, old.number) }
+            )
         }
     }
 
     /// Ends a key and deletes its private part. One that is in use, or signed mail that may still be under way, is refused unless
     /// `force`.
-    package func retire(_ number: Int64, force: Bool, _ change: Change) throws -> DKIMKey {
-        try database.write(.durable) { connection in
+    package func retire(_ number: Int64, force: Bool, _ change: Change) throws(StoreFailure) -> DKIMKey {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let key = try key(connection, number)
             guard key.state != .retired else { return key }
             if key.state == .active, !force {
-                throw StoreRefusal(
+                throw .refused(
                     .unmet,
                     "\(key.selector) is the \(key.algorithm.rawValue) key that signs for \(key.domain): "
                         + "activate another first, or repeat with --force to stop signing with \(key.algorithm.rawValue)")
             }
             if let end = key.deactivatedAt.map({ $0 + Self.publicationAfterUse }), end > change.now, !force {
-                throw StoreRefusal(
+                throw .refused(
                     .unmet,
                     "mail that \(key.selector) signed may still be in transit, and needs its record for another "
                         + "\((end - change.now + 86_399) / 86_400) days: wait, or repeat with --force")
@@ -136,33 +136,31 @@ package struct DKIMKeyRepository: Sendable {
         }
     }
 
-    /// The private part of a key. Throws `StoreRefusal` (`unmet`) for a retired one.
-    package func privateKey(_ key: DKIMKey) throws -> DKIMPrivateKey {
-        try database.read { connection in
-            let row = try connection.row("SELECT private_key, private_sealed FROM dkim_keys WHERE id = \(key.number)")
-            guard let row, let sealed = try SealedValue(row: row, "private") else {
-                throw StoreRefusal(.unmet, "\(key.selector) is retired, and its key is deleted")
-            }
-            return try open(sealed, key)
+    /// The private part of a key. Throws `unmet` for a retired one.
+    package func privateKey(_ key: DKIMKey) throws(StoreFailure) -> DKIMPrivateKey {
+        let row = try database.row("SELECT private_key, private_sealed FROM dkim_keys WHERE id = \(key.number)")
+        guard let row, let sealed = try SealedValue(row: row, "private") else {
+            throw .refused(.unmet, "\(key.selector) is retired, and its key is deleted")
         }
+        return try open(sealed, key)
     }
 
     /// Grows with every change; 0 while there is no key. Cheap enough to be asked every second.
-    package func revision() throws -> Int64 { try database.read(revision) }
+    package func revision() throws(StoreFailure) -> Int64 { try database.read(revision) }
 
     /// The keys that sign now, RSA before Ed25519 within a domain, and the revision that they belong to.
-    package func signingKeys() throws -> (revision: Int64, keys: [(key: DKIMKey, privateKey: DKIMPrivateKey)]) {
-        try database.read { connection in
+    package func signingKeys() throws(StoreFailure) -> (revision: Int64, keys: [(key: DKIMKey, privateKey: DKIMPrivateKey)]) {
+        try database.read { connection throws(StoreFailure) in
             let rows = try connection.rows(
                 """
                 SELECT id, domain, selector, algorithm, bits, state, created_at, activated_at, deactivated_at, retired_at,
                     private_key, private_sealed
                 FROM dkim_keys WHERE state = 'active' ORDER BY domain, algorithm DESC
                 """)
-            let keys = try rows.map { row in
+            let keys = try rows.map { row throws(StoreFailure) in
                 let key = try DKIMKey(row: row)
                 guard let sealed = try SealedValue(row: row, "private") else {
-                    throw PermanentStoreError(.unexpectedData, "an active signing key has no private part")
+                    throw .permanent(.unexpectedData, "an active signing key has no private part")
                 }
                 return (key, try open(sealed, key))
             }
@@ -170,7 +168,7 @@ package struct DKIMKeyRepository: Sendable {
         }
     }
 
-    private func open(_ sealed: SealedValue, _ key: DKIMKey) throws -> DKIMPrivateKey {
+    private func open(_ sealed: SealedValue, _ key: DKIMKey) throws(StoreFailure) -> DKIMPrivateKey {
         DKIMPrivateKey(pem: try sealer.openText(sealed, .dkimKey(domain: key.domain, selector: key.selector)))
     }
 
@@ -178,37 +176,37 @@ package struct DKIMKeyRepository: Sendable {
         SELECT id, domain, selector, algorithm, bits, state, created_at, activated_at, deactivated_at, retired_at FROM dkim_keys
         """
 
-    private func key(_ connection: any DatabaseConnection, _ number: Int64) throws -> DKIMKey {
+    private func key(_ connection: any DatabaseConnection, _ number: Int64) throws(StoreFailure) -> DKIMKey {
         guard let row = try connection.row("\(Self.select) WHERE id = \(number)") else {
-            throw StoreRefusal(.notFound, "there is no such key: see postern dkim list")
+            throw .refused(.notFound, "there is no such key: see postern dkim list")
         }
         return try DKIMKey(row: row)
     }
 
     private func active(
         _ connection: any DatabaseConnection, _ domain: String, _ algorithm: DKIMKey.Algorithm
-    ) throws -> DKIMKey? {
+    ) throws(StoreFailure) -> DKIMKey? {
         try connection.row(
             "\(Self.select) WHERE domain = \(domain) AND algorithm = \(algorithm) AND state = 'active'"
         ).map(DKIMKey.init(row:))
     }
 
-    private func revision(_ connection: any DatabaseConnection) throws -> Int64 {
+    private func revision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
         try connection.value("SELECT MAX(revision) FROM dkim_keys") ?? 0
     }
 
-    private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection) + 1 }
+    private func nextRevision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 { try revision(connection) + 1 }
 
-    private func checkedDomain(_ text: String) throws -> String {
+    private func checkedDomain(_ text: String) throws(StoreFailure) -> String {
         guard let domain = HostName(text), relayDomains.contains(domain) else {
-            throw StoreRefusal(
+            throw .refused(
                 .invalid, "\(text) is not a relay domain of this installation: only relay domains sign what the relay sends")
         }
         return domain.text
     }
 
     /// Labels of letters, digits and inner hyphens (RFC 6376 section 3.1); 63 octets in all leave room for the domain.
-    private static func checkedSelector(_ text: String) throws -> String {
+    private static func checkedSelector(_ text: String) throws(StoreFailure) -> String {
         let selector = text.lowercased()
         let labels = selector.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         let hyphen = UInt8(ascii: "-")
@@ -217,7 +215,7 @@ package struct DKIMKeyRepository: Sendable {
                 && label.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == hyphen }
         }
         guard isValid, selector.utf8.count <= 63 else {
-            throw StoreRefusal(.invalid, "a selector must be at most 63 letters, digits, hyphens and dots, as in rsa202611")
+            throw .refused(.invalid, "a selector must be at most 63 letters, digits, hyphens and dots, as in rsa202611")
         }
         return selector
     }
@@ -225,7 +223,7 @@ package struct DKIMKeyRepository: Sendable {
 
 extension DKIMKey {
     /// From the columns of `DKIMKeyRepository.select`.
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
             number: row["id"], domain: row["domain"], selector: row["selector"], algorithm: row["algorithm"], bits: row["bits"],
             state: row["state"], createdAt: row["created_at"], activatedAt: row["activated_at"],

@@ -1,5 +1,6 @@
 // Marks of what teams wrote of their users' addresses, gathered in memory and written in batches, off the path of mail.
 
+import Database
 import Synchronization
 
 /// Takes marks from any thread; `flush` writes what has gathered in one transaction. What came since the last flush is lost when
@@ -43,7 +44,7 @@ package final class MarkBuffer: Sendable {
     }
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
-    package func flush() throws {
+    package func flush() throws(StoreFailure) {
         let marks = state.withLock { state in
             for (key, until) in state.pending { state.writing[key] = until }
             state.pending = [:]

@@ -9,11 +9,11 @@ package struct RejectionRepository: Sendable {
 
     /// Writes what was refused down for every team that registered the author, or, where a refusal says something of the account,
     /// for the account's own team if it is one of them.
-    package func add(_ events: [RejectionEvent]) throws {
+    package func add(_ events: [RejectionEvent]) throws(StoreFailure) {
         guard !events.isEmpty else { return }
-        try database.write(.relaxed) { connection in
-            let rows = try events.flatMap { event in try teams(connection, event).map { (team: $0.0, source: $0.1, event: event) }
-            }
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            var rows: [(team: Int64, source: String, event: RejectionEvent)] = []
+            for event in events { rows += try teams(connection, event).map { ($0.0, $0.1, event) } }
             // Every host takes rows in the same order, so that two of them never wait for each other.
             for row in rows.sorted(by: {
                 ($0.team, $0.event.at / 3600, $0.source, $0.event.answer, $0.event.reason, $0.event.at)
@@ -32,7 +32,7 @@ package struct RejectionRepository: Sendable {
     }
 
     /// The source of each team that covers the author, the nearest one.
-    private func teams(_ connection: any DatabaseConnection, _ event: RejectionEvent) throws -> [(Int64, String)] {
+    private func teams(_ connection: any DatabaseConnection, _ event: RejectionEvent) throws(StoreFailure) -> [(Int64, String)] {
         var found: [Int64: String] = [:]
         for value in SourceRepository.values(covering: event.author) {
             let teams: [Int64] = try connection.values(
@@ -47,24 +47,23 @@ package struct RejectionRepository: Sendable {
     }
 
     /// A team's refusals, the newest first, from those before `before` on.
-    package func rejections(team: Int64, before: Int64? = nil, limit: Int) throws -> [Rejection] {
-        try database.read { connection in
-            try connection.rows(
-                """
-                SELECT id, source, answer, reason, first_at, last_at, count, reference FROM rejections
-                WHERE team_id = \(team) AND id < \(before ?? .max) ORDER BY id DESC LIMIT \(limit)
-                """
-            ).map {
-                try Rejection(
-                    number: $0["id"], source: $0["source"], answer: $0["answer"], reason: $0["reason"], firstAt: $0["first_at"],
-                    lastAt: $0["last_at"], count: $0["count"], reference: $0["reference"])
-            }
+    package func rejections(team: Int64, before: Int64? = nil, limit: Int) throws(StoreFailure) -> [Rejection] {
+        try database.rows(
+            """
+            SELECT id, source, answer, reason, first_at, last_at, count, reference FROM rejections
+            WHERE team_id = \(team) AND id < \(before ?? .max) ORDER BY id DESC LIMIT \(limit)
+            """
+        ).map { row throws(StoreFailure) in
+            try Rejection(
+                number: row["id"], source: row["source"], answer: row["answer"], reason: row["reason"],
+                firstAt: row["first_at"],
+                lastAt: row["last_at"], count: row["count"], reference: row["reference"])
         }
     }
 
     /// Deletes those from before a time, at most `limit`; how many.
-    package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 "DELETE FROM rejections WHERE id IN (SELECT id FROM rejections WHERE last_at < \(time) LIMIT \(limit))")
         }
@@ -94,7 +93,7 @@ package final class RejectionBuffer: Sendable {
     package func add(_ event: RejectionEvent) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
-    package func flush() throws {
+    package func flush() throws(StoreFailure) {
         let taken = events.withLock { events in
             defer { events = [] }
             return events

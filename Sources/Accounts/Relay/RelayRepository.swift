@@ -11,17 +11,18 @@ package struct RelayRepository: Sendable {
     /// Everything about a relay address, or nil for one that does not exist. Letter case aside. One statement; more only for an
     /// address whose app has moved to another team, and while a removed app's consents go.
     /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil looks for none.
-    package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws -> RelayAddressRecord? {
+    package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws(StoreFailure) -> RelayAddressRecord? {
         let address = AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased())
         let lookup: SQL = """
             \(Self.relayAddress(now)) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)
             """
         let rows = try database.rows(lookup)
         guard let first = rows.first else { return nil }
-        let hasSuccessors = try now != nil && first["has_successors"]
-        guard try hasSuccessors || first["loses_apps"] else { return try record(nil, rows, address) }
+        let (successors, losesApps): (Bool, Bool) = try (first["has_successors"], first["loses_apps"])
+        let hasSuccessors = now != nil && successors
+        guard hasSuccessors || losesApps else { return try record(nil, rows, address) }
         // Together with those that came after it: again, on one snapshot.
-        return try database.read { connection in
+        return try database.read { connection throws(StoreFailure) in
             guard var record = try self.record(connection, connection.rows(lookup), address) else { return nil }
             guard let now, hasSuccessors else { return record }
             let rows = try connection.rows(
@@ -32,17 +33,22 @@ package struct RelayRepository: Sendable {
                     WHERE m.old_account = \(record.accountNumber) AND m.ends_at > \(now))
                 """)
             // Of each account in turn: the sources of a team stand together.
-            var numbers: [Int64] = []
-            for row in rows where try !numbers.contains(row["id"]) { numbers.append(try row["id"]) }
-            record.successors = try numbers.compactMap { number in
-                try self.record(connection, try rows.filter { try $0["id"] == number }, address)
+            var successors: [(account: Int64, rows: [SQLRow])] = []
+            for row in rows {
+                let account: Int64 = try row["id"]
+                let place = successors.firstIndex { $0.account == account }
+                if let place { successors[place].rows.append(row) } else { successors.append((account, [row])) }
+            }
+            for successor in successors {
+                if let found = try self.record(connection, successor.rows, address) { record.successors.append(found) }
             }
             return record
         }
     }
 
-    private static func sources(_ rows: [SQLRow]) throws -> [OutboundSource] {
-        let sources = try rows.filter { try $0["kind"] as String? != nil }.map(OutboundSource.init(row:))
+    private static func sources(_ rows: [SQLRow]) throws(StoreFailure) -> [OutboundSource] {
+        var sources: [OutboundSource] = []
+        for row in rows where try row["kind"] as String? != nil { sources.append(try OutboundSource(row: row)) }
         // Here rather than in the query, where each engine would gather and sort the rows, most often a single one.
         return sources.count < 2
             ? sources : sources.sorted { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") }
@@ -53,7 +59,7 @@ package struct RelayRepository: Sendable {
     ///   - rows: one for each source of the team, everything else repeated; nil of none.
     private func record(
         _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec
-    ) throws -> RelayAddressRecord? {
+    ) throws(StoreFailure) -> RelayAddressRecord? {
         guard let row = rows.first else { return nil }
         let current: String? = try row["local_part"]
         let (retiredAt, verifiedAt, suspendedAt): (Int64?, Int64?, Int64?) = try (
@@ -69,7 +75,8 @@ package struct RelayRepository: Sendable {
     }
 
     /// Whether a consent counts that is noted: its app may have been removed, and the consent not yet.
-    private func hasLiveGrant(_ connection: (any DatabaseConnection)?, _ row: SQLRow, account: Int64) throws -> Bool {
+    private func hasLiveGrant(_ connection: (any DatabaseConnection)?, _ row: SQLRow, account: Int64) throws(StoreFailure) -> Bool
+    {
         let (isNoted, losesApps): (Bool, Bool) = try (row["has_live_grant"], row["loses_apps"])
         guard isNoted, losesApps, let connection else { return isNoted }
         return try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))") != nil
@@ -100,8 +107,8 @@ package struct RelayRepository: Sendable {
 
     /// Everything about an account by the number in a token, or nil for one that does not exist.
     /// - Parameter day: whose counts `usage` holds, days since 1970 UTC.
-    package func account(number: Int64, day: Int64) throws -> AccountRecord? {
-        try database.read { connection in
+    package func account(number: Int64, day: Int64) throws(StoreFailure) -> AccountRecord? {
+        try database.read { connection throws(StoreFailure) in
             // One row for each inbox of the user, the account's columns repeated.
             let rows = try connection.rows(
                 """
@@ -141,14 +148,15 @@ package struct RelayRepository: Sendable {
                 isForwardingOn: isCurrent == true && isForwardingOn == true,
                 hasLiveGrant: hasLiveGrant(connection, first, account: number), inbox: target?.address,
                 isInboxVerified: target?.isVerified ?? false, isInboxSuspended: target?.isSuspended ?? false, inboxes: inboxes,
-                sharesName: first["shares_name"], userName: user.flatMap { try sealer.name(first, user: $0) },
+                sharesName: first["shares_name"],
+                userName: user.flatMap { user throws(StoreFailure) in try sealer.name(first, user: user) },
                 sources: connection.sources(teamNumber: team.number),
                 usage: DailyUsage(forwarded: first["forwarded"] ?? 0, replied: first["replied"] ?? 0))
         }
     }
 
     /// The inbox of a row, bound to the user in `user_id`; nil for NULL.
-    private func inbox(_ row: SQLRow) throws -> InboxAddress? {
+    private func inbox(_ row: SQLRow) throws(StoreFailure) -> InboxAddress? {
         guard let user: Int64 = try row["user_id"], let sealed = try SealedValue(row: row, "address") else { return nil }
         return InboxAddress(try sealer.openAddress(sealed, .inbox(user: user)))
     }

@@ -9,14 +9,14 @@ package struct StoredTokenRepository: Sendable {
     let sealer: Sealer
 
     /// The address under a token, or nil where there is none, it was made for another purpose, or it expired.
-    package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws -> StoredToken? {
+    package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws(StoreFailure) -> StoredToken? {
         let token = token.lowercased()
         let row = try database.row(
             """
             SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
             WHERE token = \(token) AND purpose = \(purpose) AND (expires_at IS NULL OR expires_at > \(now))
             """)
-        return try row.map { try stored($0, token) }
+        return try row.map { row throws(StoreFailure) in try stored(row, token) }
     }
 
     /// Days for which the address of a reverse address is kept after the last mail that met it: users answer old mail, and write
@@ -26,7 +26,7 @@ package struct StoredTokenRepository: Sendable {
     private static let daysBetweenWrites: Int64 = 30
 
     /// Writes addresses under tokens, all of them in one transaction. One that is known with the same account and address is kept
-    /// on; a different address or account under the same token throws `PermanentStoreError` (`constraint`), since the token is a
+    /// on; a different address or account under the same token throws `constraint`, since the token is a
     /// MAC over both.
     /// - Parameters:
     ///   - tokens: each token once, in lower case.
@@ -36,28 +36,28 @@ package struct StoredTokenRepository: Sendable {
     /// - Returns: false where there would be more of them: then nothing was written.
     package func store(
         _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
-    ) throws -> Bool {
+    ) throws(StoreFailure) -> Bool {
         // A reverse address was usually written before, and reading takes no writer's lock. A return path is new for every
         // message.
         let settled = try settled(tokens.filter { $0.purpose == .reverse }, account: account, now: now)
         let open = tokens.filter { !settled.contains($0.token) }
         guard !open.isEmpty else { return true }
-        let change: @Sendable (any DatabaseConnection) throws -> Bool = { connection in
+        let change: @Sendable (any DatabaseConnection) throws(StoreFailure) -> Bool = { connection in
             try write(open, account: account, day: day, newPerDay: newPerDay, now: now, connection)
         }
         return if let commits { try commits.runBlocking(change) } else { try database.write(.durable, change) }
     }
 
     /// Keeps the address of a reverse address for another while, where that is due.
-    package func keep(_ stored: StoredToken, _ token: String, now: Int64) throws {
+    package func keep(_ stored: StoredToken, _ token: String, now: Int64) throws(StoreFailure) {
         guard isDue(stored.expiresAt, now) else { return }
-        _ = try database.write(.relaxed) { connection in try keep(token.lowercased(), now, connection) }
+        _ = try database.write(.relaxed) { connection throws(StoreFailure) in try keep(token.lowercased(), now, connection) }
     }
 
     /// Tokens of these that need no writing.
-    private func settled(_ tokens: [NewStoredToken], account: Int64, now: Int64) throws -> Set<String> {
+    private func settled(_ tokens: [NewStoredToken], account: Int64, now: Int64) throws(StoreFailure) -> Set<String> {
         guard !tokens.isEmpty else { return [] }
-        return try database.read { connection in
+        return try database.read { connection throws(StoreFailure) in
             var settled: Set<String> = []
             for token in tokens {
                 guard let known = try row(token, connection), !isDue(known.expiresAt, now) else { continue }
@@ -70,7 +70,7 @@ package struct StoredTokenRepository: Sendable {
 
     private func write(
         _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, _ connection: any DatabaseConnection
-    ) throws -> Bool {
+    ) throws(StoreFailure) -> Bool {
         var new: [NewStoredToken] = []
         for token in tokens where token.purpose == .reverse {
             guard let known = try row(token, connection) else {
@@ -98,7 +98,7 @@ package struct StoredTokenRepository: Sendable {
 
     private func insert(
         _ token: NewStoredToken, account: Int64, expiresAt: Int64, now: Int64, _ connection: any DatabaseConnection
-    ) throws {
+    ) throws(StoreFailure) {
         let sealed = try sealer.seal(token.address, .storedToken(token.token), connection)
         let inserted = try connection.row(
             """
@@ -108,7 +108,7 @@ package struct StoredTokenRepository: Sendable {
             """)
         guard inserted == nil else { return }
         guard let known = try row(token, connection) else {
-            throw PermanentStoreError(.constraint, "a stored token is in use for another purpose")
+            throw .permanent(.constraint, "a stored token is in use for another purpose")
         }
         try compare(known, account, token.address)
         try connection.run(
@@ -116,31 +116,31 @@ package struct StoredTokenRepository: Sendable {
     }
 
     /// What is under a token, expired or not.
-    private func row(_ token: NewStoredToken, _ connection: any DatabaseConnection) throws -> StoredToken? {
+    private func row(_ token: NewStoredToken, _ connection: any DatabaseConnection) throws(StoreFailure) -> StoredToken? {
         let row = try connection.row(
             """
             SELECT account_id, address_key, address_sealed, expires_at FROM stored_tokens
             WHERE token = \(token.token) AND purpose = \(token.purpose)
             """)
-        return try row.map { try stored($0, token.token) }
+        return try row.map { row throws(StoreFailure) in try stored(row, token.token) }
     }
 
-    private func stored(_ row: SQLRow, _ token: String) throws -> StoredToken {
+    private func stored(_ row: SQLRow, _ token: String) throws(StoreFailure) -> StoredToken {
         guard let sealed = try SealedValue(row: row, "address") else {
-            throw PermanentStoreError(.unexpectedData, "a stored token has no address")
+            throw .permanent(.unexpectedData, "a stored token has no address")
         }
         return try StoredToken(
             accountNumber: row["account_id"], address: sealer.openAddress(sealed, .storedToken(token)),
             expiresAt: row["expires_at"])
     }
 
-    private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws {
+    private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws(StoreFailure) {
         guard known.accountNumber == account, known.address == address else {
-            throw PermanentStoreError(.constraint, "a stored token stands for another address")
+            throw .permanent(.constraint, "a stored token stands for another address")
         }
     }
 
-    private func keep(_ token: String, _ now: Int64, _ connection: any DatabaseConnection) throws -> Int {
+    private func keep(_ token: String, _ now: Int64, _ connection: any DatabaseConnection) throws(StoreFailure) -> Int {
         try connection.run(
             """
             UPDATE stored_tokens SET expires_at = \(expiry(now))
@@ -157,8 +157,8 @@ package struct StoredTokenRepository: Sendable {
     }
 
     /// Deletes tokens that expired, at most `limit` at a time; how many.
-    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM stored_tokens WHERE token IN

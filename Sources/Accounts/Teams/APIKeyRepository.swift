@@ -21,23 +21,23 @@ package struct APIKeyRepository: Sendable {
     /// Issues a key to a team, or to the operator where `team` is nil. The text is not stored and cannot be had again.
     package func issue(
         team: String?, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
-    ) throws -> (key: APIKey, text: APIKeyText) {
+    ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText) {
         let owner: Scope.Owner = team == nil ? .operator : .team
         let available = Scope.available(to: owner)
         guard !scopes.isEmpty else {
-            throw StoreRefusal(.invalid, "a key needs at least one scope of \(available.map(\.rawValue).joined(separator: ", "))")
+            throw .refused(.invalid, "a key needs at least one scope of \(available.map(\.rawValue).joined(separator: ", "))")
         }
         for scope in scopes where !available.contains(scope) {
-            throw StoreRefusal(
+            throw .refused(
                 .invalid,
                 "\(scope.rawValue) is not a scope of \(owner == .team ? "a team's" : "an operator's") key: it can have "
                     + available.map(\.rawValue).joined(separator: ", "))
         }
-        if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would already be expired") }
+        if let expiresAt, expiresAt <= change.now { throw .refused(.invalid, "the key would already be expired") }
         let note = note.isEmpty ? "" : try Identifier.checkedName(note)
         let text = try APIKeyText.random()
-        return try database.write(.durable) { connection in
-            let team = try team.map { try connection.team($0) }
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            let team = try team.map { id throws(StoreFailure) in try connection.team(id) }
             try insert(connection, text, team: team?.number, scopes: scopes, expiresAt: expiresAt, note: note, change)
             try connection.audit(
                 change, "key.issue", "key:\(text.id)", "\(team.map { "team:\($0.id)" } ?? "operator") \(Self.text(scopes))")
@@ -48,17 +48,17 @@ package struct APIKeyRepository: Sendable {
     /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or earlier where it would anyway.
     package func rotate(
         _ id: String, overlap: Int64, expiresAt: Int64?, _ change: Change
-    ) throws -> (key: APIKey, text: APIKeyText, old: APIKey) {
+    ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText, old: APIKey) {
         let text = try APIKeyText.random()
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let old = try key(connection, id)
             guard old.state(now: change.now) == .active else {
-                throw StoreRefusal(.unmet, "key \(id) is \(old.state(now: change.now).rawValue): issue a new one")
+                throw .refused(.unmet, "key \(id) is \(old.state(now: change.now).rawValue): issue a new one")
             }
             if let next = old.rotatedTo {
-                throw StoreRefusal(.unmet, "key \(id) was already rotated to \(next): rotate that one")
+                throw .refused(.unmet, "key \(id) was already rotated to \(next): rotate that one")
             }
-            if let expiresAt, expiresAt <= change.now { throw StoreRefusal(.invalid, "the key would already be expired") }
+            if let expiresAt, expiresAt <= change.now { throw .refused(.invalid, "the key would already be expired") }
             try insert(
                 connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note, change)
             let end = min(old.expiresAt ?? .max, change.now.addingReportingOverflow(max(0, overlap)).partialValue)
@@ -73,8 +73,8 @@ package struct APIKeyRepository: Sendable {
     }
 
     /// Ends a key at once. Again on a revoked one it changes nothing.
-    package func revoke(_ id: String, _ change: Change) throws -> APIKey {
-        try database.write(.durable) { connection in
+    package func revoke(_ id: String, _ change: Change) throws(StoreFailure) -> APIKey {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let key = try key(connection, id)
             guard key.revokedAt == nil else { return key }
             try connection.run(
@@ -85,8 +85,8 @@ package struct APIKeyRepository: Sendable {
     }
 
     /// All keys, oldest first; of one team where it is named.
-    package func keys(team: String? = nil) throws -> [APIKey] {
-        try database.read { connection in
+    package func keys(team: String? = nil) throws(StoreFailure) -> [APIKey] {
+        try database.read { connection throws(StoreFailure) in
             guard let team else { return try connection.rows("\(Self.select) ORDER BY k.id").map(APIKey.init(row:)) }
             let number = try connection.team(team).number
             return try connection.rows("\(Self.select) WHERE k.team_id = \(number) ORDER BY k.id").map(
@@ -94,24 +94,29 @@ package struct APIKeyRepository: Sendable {
         }
     }
 
-    /// The key, or `StoreRefusal` (`notFound`).
-    package func key(_ id: String) throws -> APIKey { try database.read { try key($0, id) } }
+    /// The key, or `notFound`.
+    package func key(_ id: String) throws(StoreFailure) -> APIKey {
+        try database.read { connection throws(StoreFailure) in try key(connection, id) }
+    }
 
     /// Cheap enough to be asked every second.
-    package func revision() throws -> Revision { try database.read(revision) }
+    package func revision() throws(StoreFailure) -> Revision { try database.read(revision) }
 
     /// Every key that is not revoked, and the revision that they belong to.
-    package func credentials() throws -> (revision: Revision, credentials: [Credential]) {
-        try database.read { connection in
+    package func credentials() throws(StoreFailure) -> (revision: Revision, credentials: [Credential]) {
+        try database.read { connection throws(StoreFailure) in
             let rows = try connection.rows("\(Self.select) WHERE k.revoked_at IS NULL")
-            return try (revision(connection), rows.map { Credential(key: try APIKey(row: $0), hash: try $0["secret_hash"]) })
+            return try (
+                revision(connection),
+                rows.map { row throws(StoreFailure) in try Credential(key: APIKey(row: row), hash: row["secret_hash"]) }
+            )
         }
     }
 
     /// Notes on which day keys were used last.
-    package func used(_ ids: [String], day: Int64) throws {
+    package func used(_ ids: [String], day: Int64) throws(StoreFailure) {
         guard !ids.isEmpty else { return }
-        try database.write(.relaxed) { connection in
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             for id in ids {
                 try connection.run(
                     """
@@ -131,7 +136,7 @@ package struct APIKeyRepository: Sendable {
     private func insert(
         _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>, expiresAt: Int64?,
         note: String, _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         try connection.run(
             """
             INSERT INTO api_keys (handle, team_id, scopes, note, secret_hash, created_at, expires_at, revision)
@@ -140,30 +145,32 @@ package struct APIKeyRepository: Sendable {
             """)
     }
 
-    private func key(_ connection: any DatabaseConnection, _ id: String) throws -> APIKey {
+    private func key(_ connection: any DatabaseConnection, _ id: String) throws(StoreFailure) -> APIKey {
         guard let row = try connection.row("\(Self.select) WHERE k.handle = \(id)") else {
-            throw StoreRefusal(.notFound, "there is no such key: see postern key list")
+            throw .refused(.notFound, "there is no such key: see postern key list")
         }
         return try APIKey(row: row)
     }
 
-    private func revision(_ connection: any DatabaseConnection) throws -> Revision {
+    private func revision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Revision {
         let row = try connection.row("SELECT COALESCE(MAX(revision), 0) AS highest, COUNT(*) AS keys FROM api_keys")
         return try Revision(highest: row?["highest"] ?? 0, count: row?["keys"] ?? 0)
     }
 
-    private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection).highest + 1 }
+    private func nextRevision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
+        try revision(connection).highest + 1
+    }
 
     private static func text(_ scopes: Set<Scope>) -> String { scopes.map(\.rawValue).sorted().joined(separator: " ") }
 }
 
 extension APIKey {
     /// From the columns of `APIKeyRepository.select`.
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         let scopes: String = try row["scopes"]
         let team: String? = try row["team"]
         try self.init(
-            id: row["handle"], team: team.map { TeamName(id: $0, number: try row["team_id"]) },
+            id: row["handle"], team: team.map { team throws(StoreFailure) in TeamName(id: team, number: try row["team_id"]) },
             scopes: Set(scopes.split(separator: " ").map { Scope(rawValue: String($0)) }), note: row["note"],
             createdAt: row["created_at"], expiresAt: row["expires_at"], revokedAt: row["revoked_at"],
             lastUsedDay: row["last_used_day"], rotatedTo: row["rotated_to"])

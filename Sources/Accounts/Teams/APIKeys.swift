@@ -1,5 +1,6 @@
 // API keys: who asks over HTTP, and what for.
 
+import Database
 import MailCrypto
 import Support
 
@@ -92,9 +93,9 @@ package struct APIKeyText: Sendable {
     private static let checksumLength = 6
 
     /// A new key.
-    package static func random() throws -> APIKeyText {
-        let id = Base32.characters(fromRandom: try SecureRandom.bytes(count: idLength))
-        let secret = Base32.characters(fromRandom: try SecureRandom.bytes(count: secretLength))
+    package static func random() throws(StoreFailure) -> APIKeyText {
+        let id = Base32.characters(fromRandom: try SecureRandom.octets(idLength))
+        let secret = Base32.characters(fromRandom: try SecureRandom.octets(secretLength))
         let body = prefix + id + "_" + secret
         return APIKeyText(id: id, revealed: body + checksum(body))
     }

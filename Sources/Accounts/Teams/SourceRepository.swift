@@ -15,8 +15,8 @@ package struct SourceRepository: Sendable {
 
     /// Checks and normalises what an administrator typed: a domain or an address, and perhaps an envelope domain.
     /// Refuses relay domains, mailbox providers as whole domains and what belongs to a registry.
-    package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws -> OutboundSource {
-        let envelope = try envelopeDomain.map { try checkedDomain($0, "the envelope domain") }
+    package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws(StoreFailure) -> OutboundSource {
+        let envelope = try envelopeDomain.map { domain throws(StoreFailure) in try checkedDomain(domain, "the envelope domain") }
         if text.contains("@") {
             let address = try AddrSpec.typed(text).folded
             try refuseRelayDomain(HostName(address.domain))
@@ -27,30 +27,30 @@ package struct SourceRepository: Sendable {
         return OutboundSource(kind: .domain, value: domain.text, envelopeDomain: envelope?.text, createdAt: now)
     }
 
-    private func checkedDomain(_ text: String, _ what: String) throws -> HostName {
-        guard let domain = HostName(text) else { throw StoreRefusal(.invalid, "\(what) is not a valid domain name: \(text)") }
+    private func checkedDomain(_ text: String, _ what: String) throws(StoreFailure) -> HostName {
+        guard let domain = HostName(text) else { throw .refused(.invalid, "\(what) is not a valid domain name: \(text)") }
         try refuseRelayDomain(domain)
         if MailboxProviders.isProvider(domain) {
-            throw StoreRefusal(
+            throw .refused(
                 .invalid, "\(domain) is a mailbox provider, where everyone has an address: register the single address instead")
         }
         if MailboxProviders.isRegistry(domain) {
-            throw StoreRefusal(.invalid, "\(domain) is a public suffix: register a domain below it")
+            throw .refused(.invalid, "\(domain) is a public suffix: register a domain below it")
         }
         guard domain.labels.count <= Self.maximumLabels else {
-            throw StoreRefusal(.invalid, "\(what) has more than \(Self.maximumLabels) labels: register a parent domain")
+            throw .refused(.invalid, "\(what) has more than \(Self.maximumLabels) labels: register a parent domain")
         }
         return domain
     }
 
-    private func refuseRelayDomain(_ domain: HostName?) throws {
+    private func refuseRelayDomain(_ domain: HostName?) throws(StoreFailure) {
         guard let domain, relayDomains.contains(where: { domain.isWithin($0) || $0.isWithin(domain) }) else { return }
-        throw StoreRefusal(.invalid, "\(domain) is or contains a relay domain: teams must send from their own domains")
+        throw .refused(.invalid, "\(domain) is or contains a relay domain: teams must send from their own domains")
     }
 
     /// Registers a source for a team. Refused beyond 100 a team and where it is registered for that team already.
-    package func add(team id: String, _ source: OutboundSource, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func add(team id: String, _ source: OutboundSource, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let count: Int? = try connection.value(
                 "SELECT COUNT(*) AS count FROM outbound_sources WHERE team_id = \(team.number)")
@@ -61,9 +61,9 @@ package struct SourceRepository: Sendable {
                     \(source.createdAt))
                 ON CONFLICT (team_id, value, envelope_domain) DO NOTHING RETURNING id
                 """)
-            guard added != nil else { throw StoreRefusal(.exists, "\(source.value) is already registered for team \(id)") }
+            guard added != nil else { throw .refused(.exists, "\(source.value) is already registered for team \(id)") }
             guard count ?? 0 < Self.maximumPerTeam else {
-                throw StoreRefusal(
+                throw .refused(
                     .limit,
                     "team \(id) has \(Self.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain"
                 )
@@ -74,19 +74,19 @@ package struct SourceRepository: Sendable {
     }
 
     /// The team's sources by value.
-    package func sources(team id: String) throws -> [OutboundSource] {
-        try database.read { connection in try connection.sources(teamNumber: connection.team(id).number) }
+    package func sources(team id: String) throws(StoreFailure) -> [OutboundSource] {
+        try database.read { connection throws(StoreFailure) in try connection.sources(teamNumber: connection.team(id).number) }
     }
 
     /// The sources of a team by its number: for mail to a relay address.
-    package func sources(teamNumber: Int64) throws -> [OutboundSource] {
-        try database.read { try $0.sources(teamNumber: teamNumber) }
+    package func sources(teamNumber: Int64) throws(StoreFailure) -> [OutboundSource] {
+        try database.read { connection throws(StoreFailure) in try connection.sources(teamNumber: teamNumber) }
     }
 
     /// Removes a source, with every envelope domain paired with it, or only the pairing with one.
-    package func remove(team id: String, _ text: String, envelopeDomain: String?, _ change: Change) throws {
+    package func remove(team id: String, _ text: String, envelopeDomain: String?, _ change: Change) throws(StoreFailure) {
         let value = text.contains("@") ? try Self.addressText(text) : HostName(text)?.text ?? text
-        try database.write(.durable) { connection in
+        try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let removed: Int
             if let envelopeDomain {
@@ -101,7 +101,7 @@ package struct SourceRepository: Sendable {
                     "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
             }
             guard removed > 0 else {
-                throw StoreRefusal(.notFound, "\(value) is not registered for team \(id): see postern source list \(id)")
+                throw .refused(.notFound, "\(value) is not registered for team \(id): see postern source list \(id)")
             }
             try connection.audit(change, "source.remove", "team:\(id)", value)
         }
@@ -109,12 +109,12 @@ package struct SourceRepository: Sendable {
 
     /// Numbers of the teams for which this From address is registered, by its own or a parent domain or as a single address.
     /// Asked before any DNS query; empty means `550 5.7.1`.
-    package func teams(registering from: AddrSpec) throws -> [Int64] {
+    package func teams(registering from: AddrSpec) throws(StoreFailure) -> [Int64] {
         try database.values("SELECT DISTINCT team_id FROM outbound_sources WHERE \(Self.covering(from)) ORDER BY team_id")
     }
 
     /// The sources, of whatever team, in which this address is.
-    package func sources(covering from: AddrSpec) throws -> [OutboundSource] {
+    package func sources(covering from: AddrSpec) throws(StoreFailure) -> [OutboundSource] {
         try database.rows(
             """
             SELECT kind, value, envelope_domain, created_at FROM outbound_sources
@@ -134,14 +134,14 @@ package struct SourceRepository: Sendable {
         return "value IN \(list: values)"
     }
 
-    private static func addressText(_ text: String) throws -> String {
+    private static func addressText(_ text: String) throws(StoreFailure) -> String {
         try AddrSpec.typed(text).folded.wireForm
     }
 }
 
 extension DatabaseConnection {
     /// A team's sources by value.
-    func sources(teamNumber: Int64) throws -> [OutboundSource] {
+    func sources(teamNumber: Int64) throws(StoreFailure) -> [OutboundSource] {
         try rows(
             """
             SELECT kind, value, envelope_domain, created_at FROM outbound_sources
@@ -153,7 +153,7 @@ extension DatabaseConnection {
 
 extension OutboundSource {
     /// From the columns kind, value, envelope_domain and created_at.
-    init(row: SQLRow) throws {
+    init(row: SQLRow) throws(StoreFailure) {
         let envelope: String = try row["envelope_domain"]
         try self.init(
             kind: row["kind"], value: row["value"], envelopeDomain: envelope.isEmpty ? nil : envelope,

@@ -17,35 +17,35 @@ package struct TeamRepository: Sendable {
     private var database: any Database { accounts.database }
 
     /// Adds a team. Refused where the identifier is taken or malformed.
-    package func add(id: String, name: String, _ change: Change) throws -> Team {
+    package func add(id: String, name: String, _ change: Change) throws(StoreFailure) -> Team {
         let id = try Identifier.checked(id, "a team's identifier")
         let name = try Identifier.checkedName(name)
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let number: Int64? = try connection.value(
                 """
                 INSERT INTO teams (handle, name, created_at) VALUES (\(id), \(name), \(change.now))
                 ON CONFLICT (handle) DO NOTHING RETURNING id
                 """)
-            guard let number else { throw StoreRefusal(.exists, "team \(id) already exists") }
+            guard let number else { throw .refused(.exists, "team \(id) already exists") }
             try connection.audit(change, "team.add", "team:\(id)")
             return Team(number: number, id: id, name: name, createdAt: change.now)
         }
     }
 
-    /// The team, or `StoreRefusal` (`notFound`).
-    package func team(_ id: String) throws -> Team { try database.read { try $0.team(id) } }
+    /// The team, or `notFound`.
+    package func team(_ id: String) throws(StoreFailure) -> Team {
+        try database.read { connection throws(StoreFailure) in try connection.team(id) }
+    }
 
     /// All teams by identifier.
-    package func all() throws -> [Team] {
-        try database.read { connection in
-            try connection.rows("SELECT \(Team.columns) FROM teams t WHERE t.removed_at IS NULL ORDER BY t.handle")
-                .map(Team.init(row:))
-        }
+    package func all() throws(StoreFailure) -> [Team] {
+        try database.rows("SELECT \(Team.columns) FROM teams t WHERE t.removed_at IS NULL ORDER BY t.handle")
+            .map(Team.init(row:))
     }
 
     /// What removing the team would take along.
-    package func dependents(_ id: String) throws -> TeamDependents {
-        try database.read { connection in
+    package func dependents(_ id: String) throws(StoreFailure) -> TeamDependents {
+        try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let row = try connection.row(
                 """
@@ -64,8 +64,8 @@ package struct TeamRepository: Sendable {
 
     /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is answered as unknown from then on,
     /// and their names are free. Rows that may be many stay until `removals` has taken them away; nothing finds them any more.
-    package func remove(_ id: String, _ change: Change) throws {
-        try accounts.events.write(at: change.now) { connection, tracker in
+    package func remove(_ id: String, _ change: Change) throws(StoreFailure) {
+        try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
             let number = team.number
             for table in ["outbound_sources", "api_keys", "client_keys", "policy_team_bindings"] {
@@ -112,16 +112,16 @@ extension Team {
     static let columns: SQL = "t.id AS team_id, t.handle AS team, t.name AS team_name, t.created_at AS team_created_at"
 
     /// From `columns`.
-    init(row: SQLRow) throws {
+    init(row: SQLRow) throws(StoreFailure) {
         try self.init(number: row["team_id"], id: row["team"], name: row["team_name"], createdAt: row["team_created_at"])
     }
 }
 
 extension DatabaseConnection {
-    /// The team, or `StoreRefusal` (`notFound`).
-    package func team(_ id: String) throws -> Team {
+    /// The team, or `notFound`.
+    package func team(_ id: String) throws(StoreFailure) -> Team {
         let row = try row("SELECT \(Team.columns) FROM teams t WHERE t.handle = \(id) AND t.removed_at IS NULL")
-        guard let row else { throw StoreRefusal(.notFound, "there is no team \(id): see postern team list") }
+        guard let row else { throw .refused(.notFound, "there is no team \(id): see postern team list") }
         return try Team(row: row)
     }
 }

@@ -32,11 +32,11 @@ struct TransferBatch {
 
     /// Looks at grants from the one after `after` on, and moves those that have not followed.
     /// - Returns: the last one, and how many there were; nil where there were none.
-    func move(_ connection: any DatabaseConnection, after: Int64, limit: Int) throws -> (last: Int64, count: Int)? {
+    func move(_ connection: any DatabaseConnection, after: Int64, limit: Int) throws(StoreFailure) -> (last: Int64, count: Int)? {
         // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
         let found = try connection.rows(
             "SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id LIMIT \(raw: "\(limit)")"
-        ).map { try (number: $0["id"] as Int64, account: $0["account_id"] as Int64) }
+        ).map { row throws(StoreFailure) in try (number: row["id"] as Int64, account: row["account_id"] as Int64) }
         guard let last = found.last else { return nil }
         var waiting = try grants(
             connection, Dictionary(found.map { ($0.account, $0.number) }, uniquingKeysWith: { first, _ in first }))
@@ -46,8 +46,8 @@ struct TransferBatch {
             waiting.map { [$0.number, $0.newAccount, change.now] }, of: "grants", key: "id",
             "account_id = v.column2, transferred_at = v.column3")
         try connection.insert(
-            waiting.filter { !$0.hasSubject }.map {
-                [Base32.characters(fromRandom: try connection.freshOctets(32)), $0.oldAccount, team.number, change.now]
+            waiting.filter { !$0.hasSubject }.map { row throws(StoreFailure) in
+                [Base32.characters(fromRandom: try SecureRandom.octets(32)), row.oldAccount, team.number, change.now]
             }, into: "transfer_subs (transfer_sub, account_id, target_team, created_at)")
         try connection.insert(
             waiting.map { [$0.oldAccount, transfer, $0.newAccount, change.now, endsAt] },
@@ -58,7 +58,7 @@ struct TransferBatch {
 
     /// Those that wait, by their accounts; an account that was removed goes nowhere, whatever is still there of it. What is less
     /// common is moved by itself, here and now.
-    private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws -> [Grant] {
+    private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws(StoreFailure) -> [Grant] {
         // PostgreSQL may answer EXISTS by reading the whole table once: for each batch all accounts that had moved before it.
         let rows = try connection.rows(for: numbers.keys.sorted()) { list in
             """
@@ -75,41 +75,44 @@ struct TransferBatch {
             LEFT JOIN users u ON u.id = a.user_id WHERE a.id IN \(list) AND a.team_id <> \(team.number)
             """
         }
-        return try rows.compactMap { row in
+        var grants: [Grant] = []
+        for row in rows {
             let account: Int64 = try row["id"]
-            guard let number = numbers[account] else { return nil }
+            guard let number = numbers[account] else { continue }
             guard let user: Int64 = try row["user_id"], let userID: String = try row["handle"], try !row["is_known"] else {
                 try TransferRepository.move(connection, grant: number, addresses: addresses, change)
-                return nil
+                continue
             }
-            return try Grant(
-                number: number, oldAccount: account, user: user, userID: userID, inbox: row["inbox_id"],
-                sharesName: row["shares_name"], emailKind: row["email_kind"], isForwardingOff: row["is_forwarding_off"],
-                isLive: row["is_live"], hasSubject: row["has_subject"],
-                sub: Base32.characters(fromRandom: addresses.random(AddressRepository.subLength)))
+            grants.append(
+                try Grant(
+                    number: number, oldAccount: account, user: user, userID: userID, inbox: row["inbox_id"],
+                    sharesName: row["shares_name"], emailKind: row["email_kind"], isForwardingOff: row["is_forwarding_off"],
+                    isLive: row["is_live"], hasSubject: row["has_subject"],
+                    sub: Base32.characters(fromRandom: addresses.random(AddressRepository.subLength))))
         }
+        return grants
     }
 
     /// What the user chose for the old team holds for the new one.
-    private func addAccounts(_ connection: any DatabaseConnection, _ grants: inout [Grant]) throws {
+    private func addAccounts(_ connection: any DatabaseConnection, _ grants: inout [Grant]) throws(StoreFailure) {
         let retired = try connection.retired(grants.map { addresses.marks.retired($0.sub) })
-        guard retired.isEmpty else { throw PermanentStoreError(.unexpectedData, "160 random bits came twice") }
+        guard retired.isEmpty else { throw .permanent(.unexpectedData, "160 random bits came twice") }
         // With has_live_grant right at once, the trigger of grants writes no second version of the account.
         let added = try connection.insert(
             grants.map { [team.number, $0.user, $0.sub, $0.inbox, $0.sharesName, $0.emailKind, change.now, $0.isLive] },
             into: "accounts (team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at, has_live_grant)",
             "RETURNING sub, id")
-        let numbers: [String: Int64] = Dictionary(
-            try added.map { try ($0["sub"], $0["id"]) }, uniquingKeysWith: { first, _ in first })
+        var numbers: [String: Int64] = [:]
+        for row in added { numbers[try row["sub"]] = try row["id"] }
         for index in grants.indices {
             guard let number = numbers[grants[index].sub] else {
-                throw PermanentStoreError(.unexpectedData, "an account that was just added is missing")
+                throw .permanent(.unexpectedData, "an account that was just added is missing")
             }
             grants[index].newAccount = number
         }
     }
 
-    private func addAddresses(_ connection: any DatabaseConnection, _ grants: [Grant]) throws {
+    private func addAddresses(_ connection: any DatabaseConnection, _ grants: [Grant]) throws(StoreFailure) {
         let issued = try addresses.newAddresses(
             connection, grants.map { (account: $0.newAccount, isForwardingOn: !$0.isForwardingOff, since: change.now) })
         try connection.audit(

@@ -14,10 +14,11 @@ package struct TransferRepository: Sendable {
     // MARK: Administration
 
     /// Announces the transfer of an app with its whole group. Refused where one is under way, or where it would change nothing.
-    package func start(team from: String, app clientID: String, to: String, _ change: Change) throws -> AppTransfer {
-        let number = try database.write(.durable) { connection in
+    package func start(team from: String, app clientID: String, to: String, _ change: Change) throws(StoreFailure) -> AppTransfer
+    {
+        let number = try database.write(.durable) { connection throws(StoreFailure) in
             let (old, new) = (try connection.team(from), try connection.team(to))
-            guard old != new else { throw StoreRefusal(.invalid, "app \(clientID) already belongs to team \(to)") }
+            guard old != new else { throw .refused(.invalid, "app \(clientID) already belongs to team \(to)") }
             let group = try connection.appGroup(team: old, clientID: clientID)
             let number: Int64? = try connection.value(
                 """
@@ -26,20 +27,20 @@ package struct TransferRepository: Sendable {
                 ON CONFLICT (group_id) WHERE state <> 'finished' DO NOTHING RETURNING id
                 """)
             guard let number else {
-                throw StoreRefusal(.exists, "a transfer of app \(clientID) is in progress: see postern transfer status")
+                throw .refused(.exists, "a transfer of app \(clientID) is in progress: see postern transfer status")
             }
             try connection.audit(change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
             return number
         }
-        return try database.read { try transfer($0, number) }
+        return try database.read { connection throws(StoreFailure) in try transfer(connection, number) }
     }
 
     /// Takes back a transfer that was started and not finished. Transfer subjects stay unchanged, should it be started again.
-    package func cancel(app clientID: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func cancel(app clientID: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let found = try underWay(connection, clientID)
             guard found.state == .started else {
-                throw StoreRefusal(
+                throw .refused(
                     .unmet, "app \(clientID) already belongs to team \(found.toTeam.id): run postern transfer finish again")
             }
             try connection.run("DELETE FROM app_transfers WHERE id = \(found.number)")
@@ -49,8 +50,8 @@ package struct TransferRepository: Sendable {
     }
 
     /// Transfers, the newest first; of one app, or all.
-    package func transfers(app clientID: String? = nil) throws -> [AppTransfer] {
-        try database.read { connection in
+    package func transfers(app clientID: String? = nil) throws(StoreFailure) -> [AppTransfer] {
+        try database.read { connection throws(StoreFailure) in
             guard let clientID else {
                 return try connection.rows("\(Self.select) ORDER BY x.id DESC").map(AppTransfer.init(row:))
             }
@@ -64,9 +65,9 @@ package struct TransferRepository: Sendable {
     package static let batch = 128
 
     /// Takes steps as `step` does until so many grants were looked at, and says how far it is.
-    package func finish(app clientID: String, limit: Int = batch, _ change: Change) throws -> AppTransfer {
+    package func finish(app clientID: String, limit: Int = batch, _ change: Change) throws(StoreFailure) -> AppTransfer {
         let (number, _) = try step(app: clientID, limit: limit, change)
-        return try database.read { try transfer($0, number) }
+        return try database.read { connection throws(StoreFailure) in try transfer(connection, number) }
     }
 
     /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until it is finished, which
@@ -77,9 +78,9 @@ package struct TransferRepository: Sendable {
     /// - Returns: the transfer's number, and whether it is finished.
     package func step(
         app clientID: String, limit: Int = batch, range: Int = 20_000, _ change: Change
-    ) throws -> (number: Int64, isFinished: Bool) {
+    ) throws(StoreFailure) -> (number: Int64, isFinished: Bool) {
         // Rows of a sign-up are on the same pages of the same indexes, so that on PostgreSQL each step lost against each sign-up.
-        let (found, isEnd) = try database.writeAlone(.durable) { connection in
+        let (found, isEnd) = try database.writeAlone(.durable) { connection throws(StoreFailure) in
             var found = try underWay(connection, clientID)
             if found.state == .started { found = try begin(connection, found, change) }
             let batch = TransferBatch(
@@ -93,7 +94,7 @@ package struct TransferRepository: Sendable {
         guard isEnd else { return (found.number, false) }
         // Whoever signed up at the moment of the hand-over may have got a number that was passed already.
         let left = try firstLeft(group: found.group.number, team: found.fromTeam.number, range: range)
-        try database.write(.durable) { connection in
+        try database.write(.durable) { connection throws(StoreFailure) in
             if let left {
                 try connection.run(
                     "UPDATE app_transfers SET moved_through = \(left - 1) WHERE id = \(found.number)")
@@ -107,7 +108,7 @@ package struct TransferRepository: Sendable {
 
     /// The first grant of the group that is still the old team's. Some at a time: of millions, one statement would take longer
     /// than a statement may.
-    private func firstLeft(group: Int64, team: Int64, range: Int) throws -> Int64? {
+    private func firstLeft(group: Int64, team: Int64, range: Int) throws(StoreFailure) -> Int64? {
         var after: Int64 = 0
         while true {
             let row = try database.row(
@@ -124,7 +125,9 @@ package struct TransferRepository: Sendable {
 
     /// Takes steps until it is finished. An interruption and an error leave what can be gone on with.
     /// - Parameter pause: told after each step how many grants it looked at, at most, and how long it took.
-    package func complete(app clientID: String, _ change: Change, pause: (Int, Duration) throws -> Void = { _, _ in }) throws {
+    package func complete(
+        app clientID: String, _ change: Change, pause: (Int, Duration) throws(StoreFailure) -> Void = { _, _ in }
+    ) throws(StoreFailure) {
         var start = ContinuousClock.now
         while try !step(app: clientID, change).isFinished {
             try pause(Self.batch, ContinuousClock.now - start)
@@ -132,7 +135,8 @@ package struct TransferRepository: Sendable {
         }
     }
 
-    private func begin(_ connection: any DatabaseConnection, _ found: Underway, _ change: Change) throws -> Underway {
+    private func begin(_ connection: any DatabaseConnection, _ found: Underway, _ change: Change) throws(StoreFailure) -> Underway
+    {
         let endsAt = change.now + AppTransfer.overlap
         try connection.run(
             "UPDATE app_groups SET team_id = \(found.toTeam.number) WHERE id = \(found.group.number)")
@@ -150,8 +154,8 @@ package struct TransferRepository: Sendable {
 
     /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. No one is notified: the
     /// team that knew them gave them away.
-    package func endExpired(now: Int64, limit: Int = 500) throws -> Int {
-        try database.write(.durable) { connection in
+    package func endExpired(now: Int64, limit: Int = 500) throws(StoreFailure) -> Int {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let old: [Int64] = try connection.values(
                 """
                 SELECT DISTINCT t.old_account FROM account_transfers t
@@ -174,8 +178,10 @@ package struct TransferRepository: Sendable {
 
     /// The subject by which the old team may tell the new one of a user: the same whenever it is asked for this target. Nil where
     /// the team knows no such subject, or no transfer of the app to the target was started.
-    package func transferSubject(sub: String, client: ProviderClient, target: String, _ change: Change) throws -> String? {
-        try database.write(.durable) { connection in
+    package func transferSubject(
+        sub: String, client: ProviderClient, target: String, _ change: Change
+    ) throws(StoreFailure) -> String? {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
                 SELECT a.id, x.to_team FROM accounts a
@@ -190,8 +196,10 @@ package struct TransferRepository: Sendable {
     }
 
     /// What the new team gets for a transfer subject; nil where it is not for this client, or the 60 days are over.
-    package func account(transferSubject: String, client: ProviderClient, _ change: Change) throws -> MigratedAccount? {
-        try database.write(.durable) { connection in
+    package func account(
+        transferSubject: String, client: ProviderClient, _ change: Change
+    ) throws(StoreFailure) -> MigratedAccount? {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let old: Int64? = try connection.value(
                 """
                 SELECT s.account_id FROM transfer_subs s
@@ -225,7 +233,7 @@ package struct TransferRepository: Sendable {
     /// move takes its time.
     static func moveWaiting(
         _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         let waiting: [Int64] = try connection.values(
             """
             SELECT g.id FROM grants g JOIN accounts a ON a.id = g.account_id
@@ -236,14 +244,14 @@ package struct TransferRepository: Sendable {
         for grant in waiting { try move(connection, grant: grant, addresses: addresses, change) }
     }
 
-    private func move(_ connection: any DatabaseConnection, grant: Int64, _ change: Change) throws {
+    private func move(_ connection: any DatabaseConnection, grant: Int64, _ change: Change) throws(StoreFailure) {
         try Self.move(connection, grant: grant, addresses: addresses, change)
     }
 
     /// The same for one grant; nothing for one that has followed, or whose app is not on its way.
     package static func move(
         _ connection: any DatabaseConnection, grant: Int64, addresses: AddressRepository, _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         let row = try connection.row(
             """
             SELECT g.account_id, g.group_id, a.user_id, u.handle, x.id AS transfer_id, x.ends_at, \(Team.columns)
@@ -282,7 +290,7 @@ package struct TransferRepository: Sendable {
     private static func copy(
         _ connection: any DatabaseConnection, from old: Int64, to new: Int64, team: String, user: String,
         _ addresses: AddressRepository, _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         try connection.run(
             """
             UPDATE accounts SET inbox_id = (SELECT inbox_id FROM accounts WHERE id = \(old)),
@@ -302,7 +310,7 @@ package struct TransferRepository: Sendable {
     /// The account of the same external subject with the new team.
     private static func externalAccount(
         _ connection: any DatabaseConnection, of old: Int64, team: Team, _ addresses: AddressRepository, _ change: Change
-    ) throws -> Int64 {
+    ) throws(StoreFailure) -> Int64 {
         let known: Int64? = try connection.value(
             """
             SELECT k.account_id FROM external_identities k JOIN external_identities o
@@ -335,7 +343,7 @@ package struct TransferRepository: Sendable {
         let movedThrough: Int64
     }
 
-    private func underWay(_ connection: any DatabaseConnection, _ clientID: String) throws -> Underway {
+    private func underWay(_ connection: any DatabaseConnection, _ clientID: String) throws(StoreFailure) -> Underway {
         let (_, group) = try connection.appGroup(clientID: clientID)
         let row = try connection.row(
             """
@@ -344,16 +352,16 @@ package struct TransferRepository: Sendable {
             WHERE x.group_id = \(group.number) AND x.state <> 'finished'
             """)
         guard let row else {
-            throw StoreRefusal(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
+            throw .refused(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
         }
         return try Underway(
             number: row["id"], group: group, fromTeam: (row["from_team"], row["from_handle"]), toTeam: Team(row: row),
             state: row["state"], endsAt: row["ends_at"], movedThrough: row["moved_through"])
     }
 
-    private func transfer(_ connection: any DatabaseConnection, _ number: Int64) throws -> AppTransfer {
+    private func transfer(_ connection: any DatabaseConnection, _ number: Int64) throws(StoreFailure) -> AppTransfer {
         guard let row = try connection.row("\(Self.select) WHERE x.id = \(number)") else {
-            throw PermanentStoreError(.unexpectedData, "a transfer that was just written is missing")
+            throw .permanent(.unexpectedData, "a transfer that was just written is missing")
         }
         return try AppTransfer(row: row)
     }
@@ -373,7 +381,7 @@ package struct TransferRepository: Sendable {
 }
 
 extension AppTransfer {
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
             number: row["id"], group: AppGroup(row: row), fromTeam: row["from_team"], toTeam: row["to_team"], state: row["state"],
             startedAt: row["started_at"], movedAt: row["moved_at"], endsAt: row["ends_at"], waiting: row["waiting"],
@@ -383,11 +391,11 @@ extension AppTransfer {
 
 extension DatabaseConnection {
     /// The transfer subject of an account for a team, made now where there is none.
-    fileprivate func transferSubject(account: Int64, target: Int64, now: Int64) throws -> String {
+    fileprivate func transferSubject(account: Int64, target: Int64, now: Int64) throws(StoreFailure) -> String {
         let known: String? = try value(
             "SELECT transfer_sub FROM transfer_subs WHERE account_id = \(account) AND target_team = \(target)")
         if let known { return known }
-        let subject = Base32.characters(fromRandom: try freshOctets(32))
+        let subject = Base32.characters(fromRandom: try SecureRandom.octets(32))
         try run(
             """
             INSERT INTO transfer_subs (transfer_sub, account_id, target_team, created_at)

@@ -36,15 +36,17 @@ package struct RemovalRepository: Sendable {
             }
         }
 
-        fileprivate init(row: SQLRow) throws { self = try row["kind"] == 0 ? .team(row["id"]) : .endpoint(row["id"]) }
+        fileprivate init(row: SQLRow) throws(StoreFailure) {
+            self = try row["kind"] == 0 ? .team(row["id"]) : .endpoint(row["id"])
+        }
     }
 
     /// One that cannot be taken away, and why.
     package struct Failure: Sendable {
         package let item: Item
-        package let error: any Error
+        package let error: StoreFailure
 
-        package init(item: Item, error: any Error) { (self.item, self.error) = (item, error) }
+        package init(item: Item, error: StoreFailure) { (self.item, self.error) = (item, error) }
     }
 
     private static let waiting: SQL = """
@@ -53,33 +55,33 @@ package struct RemovalRepository: Sendable {
         """
 
     /// How much waits, and since when.
-    package func backlog() throws -> Backlog {
+    package func backlog() throws(StoreFailure) -> Backlog {
         let row = try accounts.database.row("SELECT COUNT(*) AS count, MIN(removed_at) AS oldest FROM (\(Self.waiting)) w")
         return try Backlog(count: row?["count"] ?? 0, oldest: row?["oldest"])
     }
 
     /// All that waits to be taken away.
-    package func items() throws -> Set<Item> { Set(try accounts.database.rows(Self.waiting).map(Item.init(row:))) }
+    package func items() throws(StoreFailure) -> Set<Item> { Set(try accounts.database.rows(Self.waiting).map(Item.init(row:))) }
 
     /// Whether anything is left to be taken away.
-    package func isPending() throws -> Bool { try accounts.database.row("\(Self.waiting) LIMIT 1") != nil }
+    package func isPending() throws(StoreFailure) -> Bool { try accounts.database.row("\(Self.waiting) LIMIT 1") != nil }
 
     /// Takes some rows of what was removed first away, in one transaction; whether there were any.
-    package func step(now: Int64, rows: Int = rows) throws -> Bool {
+    package func step(now: Int64, rows: Int = rows) throws(StoreFailure) -> Bool {
         guard let item = try next(besides: []) else { return false }
         try step(item, now: now, rows: rows)
         return true
     }
 
-    private func next(besides passed: Set<Item>) throws -> Item? {
+    private func next(besides passed: Set<Item>) throws(StoreFailure) -> Item? {
         // The first one that is not passed over is among so many.
         try accounts.database.rows(
             "\(Self.waiting) ORDER BY removed_at, kind, id LIMIT \(Int64(passed.count) + 1)"
         ).map(Item.init(row:)).first { !passed.contains($0) }
     }
 
-    private func step(_ item: Item, now: Int64, rows: Int) throws {
-        try accounts.events.write(at: now) { connection, tracker in
+    private func step(_ item: Item, now: Int64, rows: Int) throws(StoreFailure) {
+        try accounts.events.write(at: now) { connection, tracker throws(StoreFailure) in
             switch item {
             case .team(let team):
                 // Another process may have done it meanwhile.
@@ -92,7 +94,9 @@ package struct RemovalRepository: Sendable {
     }
 
     /// Takes away so many rows of a team that was removed, and the team where that was all.
-    func takeAway(_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, rows: Int = rows) throws {
+    func takeAway(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, rows: Int = rows
+    ) throws(StoreFailure) {
         var left = rows
         guard try endConsents(connection, tracker, team: team, &left) else { return }
         guard try connection.clear(RemovedRows.ofMovingApps(team), &left) else { return }
@@ -119,7 +123,7 @@ package struct RemovalRepository: Sendable {
     /// Ends consents to a group of apps that was removed by itself; whether none is left.
     private func endConsents(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, team: Int64, _ left: inout Int
-    ) throws -> Bool {
+    ) throws(StoreFailure) -> Bool {
         let group: Int64? = try connection.value(
             "SELECT id FROM app_groups WHERE team_id = \(team) AND removed_from <> team_id")
         guard let group else { return true }
@@ -127,7 +131,7 @@ package struct RemovalRepository: Sendable {
         // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
         let found = try connection.rows(
             "SELECT id, account_id FROM grants WHERE group_id = \(group) ORDER BY id LIMIT \(raw: "\(limit)")"
-        ).map { try (grant: $0["id"] as Int64, account: $0["account_id"] as Int64) }
+        ).map { row throws(StoreFailure) in try (grant: row["id"] as Int64, account: row["account_id"] as Int64) }
         for (grant, account) in found {
             guard try connection.clear(RemovedRows.ofGrant(grant), &left) else { return false }
             try tracker.snapshot(.ending(account))
@@ -139,7 +143,7 @@ package struct RemovalRepository: Sendable {
     }
 
     /// Takes away so many events of an endpoint that was removed, and the endpoint where that was all.
-    func takeAway(_ connection: any DatabaseConnection, endpoint: Int64, rows: Int = rows) throws {
+    func takeAway(_ connection: any DatabaseConnection, endpoint: Int64, rows: Int = rows) throws(StoreFailure) {
         var left = rows
         guard try connection.clear(RemovedRows.ofEndpoint(endpoint), &left) else { return }
         try connection.run("DELETE FROM event_endpoints WHERE id = \(endpoint) AND removed_at IS NOT NULL")
@@ -156,7 +160,7 @@ package struct RemovalRepository: Sendable {
     /// - Returns: what failed now.
     package func run(
         now: Int64, steps: Int = .max, passing: Set<Item> = [], pause: (Duration) -> Void = { _ in }
-    ) throws -> [Failure] {
+    ) throws(StoreFailure) -> [Failure] {
         guard try next(besides: passing) != nil, let lock = try accounts.database.lock("removal") else { return [] }
         defer { lock.release() }
         var failures: [Failure] = []
@@ -165,7 +169,7 @@ package struct RemovalRepository: Sendable {
             let start = ContinuousClock.now
             do { try step(item, now: now, rows: Self.rows) } catch {
                 failures.append(Failure(item: item, error: error))
-                if error is TemporaryStoreError { break }
+                if error.isTemporary { break }
             }
             pause(ContinuousClock.now - start)
         }
@@ -247,7 +251,7 @@ private enum RemovedRows {
 
 extension DatabaseConnection {
     /// Deletes rows as long as the budget lasts, and takes them from it; whether none is left.
-    fileprivate func clear(_ tables: [RemovedRows.Table], _ budget: inout Int) throws -> Bool {
+    fileprivate func clear(_ tables: [RemovedRows.Table], _ budget: inout Int) throws(StoreFailure) -> Bool {
         for table in tables {
             guard budget > 0 else { return false }
             let verb = table.change.map { "UPDATE \(table.name) SET \($0)" } ?? "DELETE FROM \(table.name)"
@@ -266,5 +270,7 @@ extension DatabaseConnection {
     }
 
     /// The same for what hangs on an account.
-    func clearAccount(_ account: Int64, rows: inout Int) throws -> Bool { try clear(RemovedRows.ofAccount(account), &rows) }
+    func clearAccount(_ account: Int64, rows: inout Int) throws(StoreFailure) -> Bool {
+        try clear(RemovedRows.ofAccount(account), &rows)
+    }
 }

@@ -6,32 +6,34 @@ package struct RetentionRepository: Sendable {
     let database: any Database
 
     /// Every kind of data.
-    package func all() throws -> [Retention] {
-        try database.read { connection in
-            try DataClass.all.map { Retention(dataClass: $0, days: try days($0, connection)) }
+    package func all() throws(StoreFailure) -> [Retention] {
+        try database.read { connection throws(StoreFailure) in
+            try DataClass.all.map { data throws(StoreFailure) in Retention(dataClass: data, days: try days(data, connection)) }
         }
     }
 
     /// Days for which one kind is kept.
-    package func days(_ dataClass: DataClass) throws -> Int { try database.read { try days(dataClass, $0) } }
+    package func days(_ dataClass: DataClass) throws(StoreFailure) -> Int {
+        try database.read { connection throws(StoreFailure) in try days(dataClass, connection) }
+    }
 
-    private func days(_ dataClass: DataClass, _ connection: any DatabaseConnection) throws -> Int {
+    private func days(_ dataClass: DataClass, _ connection: any DatabaseConnection) throws(StoreFailure) -> Int {
         let value: String? = try connection.value("SELECT value FROM settings WHERE name = \(Self.setting(dataClass))")
         return value.flatMap { Int($0) } ?? dataClass.standardDays
     }
 
     /// Sets how long a kind is kept; what is older goes with the next housekeeping.
-    package func set(_ name: String, days: Int, _ change: Change) throws -> Retention {
+    package func set(_ name: String, days: Int, _ change: Change) throws(StoreFailure) -> Retention {
         guard let dataClass = DataClass.all.first(where: { $0.name == name }) else {
-            throw StoreRefusal(
+            throw .refused(
                 .notFound,
                 "\(name.prefix(64)) is not a kind of data: the kinds are \(DataClass.all.map(\.name).joined(separator: ", "))")
         }
         guard dataClass.range.contains(days) else {
-            throw StoreRefusal(
+            throw .refused(
                 .invalid, "\(name) must be kept for \(dataClass.range.lowerBound) to \(dataClass.range.upperBound) days")
         }
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let old = try self.days(dataClass, connection)
             try connection.run(
                 """
@@ -48,8 +50,8 @@ package struct RetentionRepository: Sendable {
 
 extension AuditRepository {
     /// Deletes lines from before a time, at most `limit`; how many.
-    package func deleteExpired(before time: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < \(time) LIMIT \(limit))")
         }
@@ -59,7 +61,7 @@ extension AuditRepository {
     /// - Parameters:
     ///   - since: seconds since 1970.
     ///   - actor: exactly, or the beginning where it ends in `*`; nil for all. Likewise `action`.
-    package func entries(since: Int64, actor: String?, action: String?, limit: Int) throws -> [AuditEntry] {
+    package func entries(since: Int64, actor: String?, action: String?, limit: Int) throws(StoreFailure) -> [AuditEntry] {
         var conditions: [SQL] = ["at >= \(since)"]
         for (column, text) in [("actor", actor), ("action", action)] {
             guard let text else { continue }
@@ -72,10 +74,10 @@ extension AuditRepository {
             """
             SELECT id, at, actor, action, subject, detail FROM audit WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)
             """
-        ).map {
+        ).map { row throws(StoreFailure) in
             try AuditEntry(
-                number: $0["id"], at: $0["at"], actor: $0["actor"], action: $0["action"], subject: $0["subject"],
-                detail: $0["detail"])
+                number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], subject: row["subject"],
+                detail: row["detail"])
         }
     }
 }

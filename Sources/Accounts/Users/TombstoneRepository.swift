@@ -20,8 +20,8 @@ package struct TombstoneRepository: Sendable {
     let marks: TombstoneMarks
 
     /// What is remembered of a user's inboxes, the oldest day first: part of what the user can download.
-    package func tombstones(user id: String, now: Int64) throws -> [Tombstone] {
-        try database.read { connection in
+    package func tombstones(user id: String, now: Int64) throws(StoreFailure) -> [Tombstone] {
+        try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             var days: [Int64: (deletions: Int, failures: Int)] = [:]
             let indexes: [[UInt8]] = try connection.values(
@@ -39,13 +39,15 @@ package struct TombstoneRepository: Sendable {
     }
 
     /// What is remembered of an issuer's subject, the oldest day first.
-    package func tombstones(issuer: String, subject: String, now: Int64) throws -> [Tombstone] {
-        try database.read { try $0.tombstones(marks.identity(issuer: issuer, subject: subject), now: now) }
+    package func tombstones(issuer: String, subject: String, now: Int64) throws(StoreFailure) -> [Tombstone] {
+        try database.read { connection throws(StoreFailure) in
+            try connection.tombstones(marks.identity(issuer: issuer, subject: subject), now: now)
+        }
     }
 
     /// Deletes what is older than 30 days, at most `limit` at a time; how many.
-    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM tombstones WHERE (mark, day) IN (SELECT mark, day FROM tombstones
@@ -56,17 +58,18 @@ package struct TombstoneRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    fileprivate func tombstones(_ mark: [UInt8], now: Int64) throws -> [Tombstone] {
+    fileprivate func tombstones(_ mark: [UInt8], now: Int64) throws(StoreFailure) -> [Tombstone] {
         try rows(
             """
             SELECT day, deletions, failures FROM tombstones WHERE mark = \(mark) AND day > \(Day.number(now) - Tombstone.days)
             ORDER BY day
             """
-        ).map { try Tombstone(day: $0["day"], deletions: $0["deletions"], failures: $0["failures"]) }
+        ).map { row throws(StoreFailure) in try Tombstone(day: row["day"], deletions: row["deletions"], failures: row["failures"])
+        }
     }
 
     /// Adds to a tombstone.
-    func recordTombstone(_ mark: [UInt8], day: Int64, deletions: Int64, failures: Int64) throws {
+    func recordTombstone(_ mark: [UInt8], day: Int64, deletions: Int64, failures: Int64) throws(StoreFailure) {
         try run(
             """
             INSERT INTO tombstones (mark, day, deletions, failures) VALUES (\(mark), \(day), \(deletions), \(failures))
@@ -76,7 +79,7 @@ extension DatabaseConnection {
     }
 
     /// Which of these marks are of names that ended once.
-    package func retired(_ marks: [[UInt8]]) throws -> Set<[UInt8]> {
-        Set(try rows(for: marks) { "SELECT mark FROM retired_names WHERE mark IN \($0)" }.map { try $0.only() })
+    package func retired(_ marks: [[UInt8]]) throws(StoreFailure) -> Set<[UInt8]> {
+        try Set(values(for: marks) { "SELECT mark FROM retired_names WHERE mark IN \($0)" })
     }
 }

@@ -20,10 +20,10 @@ package struct UserRepository: Sendable {
     /// Adds a user with a first inbox.
     package func add(
         id: String, name: String?, inbox: InboxAddress, isVerified: Bool, _ change: Change
-    ) throws -> User {
+    ) throws(StoreFailure) -> User {
         let id = try Identifier.checked(id, "a user's identifier")
         let name = try name.map(Identifier.checkedName)
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let number = try insert(connection, id: id, name: name, change)
             _ = try inboxes.insert(connection, user: number, id: id, inbox, isVerified: isVerified, isReplyOnly: false, change)
             return User(number: number, id: id, name: name, createdAt: change.now)
@@ -31,42 +31,44 @@ package struct UserRepository: Sendable {
     }
 
     /// Adds a user without an inbox; identifier and name were checked. Gives the store's number.
-    package func insert(_ connection: any DatabaseConnection, id: String, name: String?, _ change: Change) throws -> Int64 {
+    package func insert(
+        _ connection: any DatabaseConnection, id: String, name: String?, _ change: Change
+    ) throws(StoreFailure) -> Int64 {
         let number: Int64? = try connection.value(
             """
             INSERT INTO users (handle, created_at) VALUES (\(id), \(change.now)) ON CONFLICT (handle) DO NOTHING RETURNING id
             """)
-        guard let number else { throw StoreRefusal(.exists, "user \(id) already exists") }
+        guard let number else { throw .refused(.exists, "user \(id) already exists") }
         if let name { try setName(connection, user: number, name) }
         try connection.audit(change, "user.add", "user:\(id)")
         return number
     }
 
     /// Seals the name, which was checked, in place of what was there.
-    package func setName(_ connection: any DatabaseConnection, user: Int64, _ name: String) throws {
+    package func setName(_ connection: any DatabaseConnection, user: Int64, _ name: String) throws(StoreFailure) {
         let sealed = try sealer.seal(name, .userName(user: user), connection)
         try connection.run(
             "UPDATE users SET name_key = \(sealed.key), name_sealed = \(sealed.octets) WHERE id = \(user)")
     }
 
-    /// The user, or `StoreRefusal` (`notFound`).
-    package func user(_ id: String) throws -> User { try database.read { try user($0, id) } }
+    /// The user, or `notFound`.
+    package func user(_ id: String) throws(StoreFailure) -> User {
+        try database.read { connection throws(StoreFailure) in try user(connection, id) }
+    }
 
     /// All users by identifier, from the one after `after`, at most `limit`.
-    package func all(after: String = "", limit: Int = Int(Int32.max)) throws -> [User] {
-        try database.read { connection in
-            try connection.rows(
-                """
-                SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle > \(after) ORDER BY handle
-                LIMIT \(limit)
-                """
-            ).map(user(row:))
-        }
+    package func all(after: String = "", limit: Int = Int(Int32.max)) throws(StoreFailure) -> [User] {
+        try database.rows(
+            """
+            SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle > \(after) ORDER BY handle
+            LIMIT \(limit)
+            """
+        ).map(user(row:))
     }
 
     /// What removing the user would take along.
-    package func dependents(_ id: String) throws -> UserDependents {
-        try database.read { connection in
+    package func dependents(_ id: String) throws(StoreFailure) -> UserDependents {
+        try database.read { connection throws(StoreFailure) in
             let user = try user(connection, id)
             let row = try connection.row(
                 """
@@ -84,8 +86,8 @@ package struct UserRepository: Sendable {
 
     /// Removes the user with inboxes, name, accounts and relay addresses, at once. Every `sub` and address is retired
     /// permanently; for 30 days tombstones remain.
-    package func remove(_ id: String, _ change: Change) throws {
-        try accounts.events.write(at: change.now) { connection, tracker in
+    package func remove(_ id: String, _ change: Change) throws(StoreFailure) {
+        try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             try accounts.deleteAll(connection, tracker, user: user, now: change.now)
             try connection.run("DELETE FROM users WHERE id = \(user)")
@@ -93,27 +95,27 @@ package struct UserRepository: Sendable {
         }
     }
 
-    package func user(_ connection: any DatabaseConnection, _ id: String) throws -> User {
+    package func user(_ connection: any DatabaseConnection, _ id: String) throws(StoreFailure) -> User {
         let row = try connection.row(
             "SELECT id, handle, name_key, name_sealed, created_at FROM users WHERE handle = \(id)")
         guard let row else { throw Self.unknown(id) }
         return try user(row: row)
     }
 
-    private func user(row: SQLRow) throws -> User {
+    private func user(row: SQLRow) throws(StoreFailure) -> User {
         let number: Int64 = try row["id"]
         return try User(number: number, id: row["handle"], name: sealer.name(row, user: number), createdAt: row["created_at"])
     }
 
-    static func unknown(_ id: String) -> StoreRefusal {
+    static func unknown(_ id: String) -> StoreFailure {
         // An inbox that was typed by mistake is not repeated.
-        StoreRefusal(.notFound, "there is no \(id.contains("@") ? "such user" : "user \(id)"): see postern user list")
+        StoreFailure.refused(.notFound, "there is no \(id.contains("@") ? "such user" : "user \(id)"): see postern user list")
     }
 }
 
 extension DatabaseConnection {
-    /// The store's number of a user, or `StoreRefusal` (`notFound`).
-    package func userNumber(_ id: String) throws -> Int64 {
+    /// The store's number of a user, or `notFound`.
+    package func userNumber(_ id: String) throws(StoreFailure) -> Int64 {
         guard let number: Int64 = try value("SELECT id FROM users WHERE handle = \(id)") else { throw UserRepository.unknown(id) }
         return number
     }

@@ -77,10 +77,8 @@ package enum Failure {
     package static func status(_ error: any Error) -> Int32? {
         switch error {
         case let error as CommandError: error.status
-        case let error as StoreRefusal: status(error.code)
         case let error as ConfigurationError: status(error.code)
-        case let error as TemporaryStoreError: status(error.code)
-        case let error as PermanentStoreError: status(error.code)
+        case let error as StoreFailure: status(error.code)
         case let error as MailerError: status(error)
         case is TemplateError: EX_CONFIG
         case is OwnedFile.Failure: EX_CANTCREAT
@@ -90,11 +88,18 @@ package enum Failure {
         }
     }
 
-    private static func status(_ code: StoreRefusal.Code) -> Int32 {
+    private static func status(_ code: StoreFailure.Code) -> Int32 {
         switch code {
-        case .notFound: EX_NOINPUT
-        case .exists, .limit: EX_CANTCREAT
-        default: EX_DATAERR
+        case .refused(.notFound): EX_NOINPUT
+        case .refused(.exists), .refused(.limit): EX_CANTCREAT
+        case .refused: EX_DATAERR
+        case .temporary(.unreachable): EX_UNAVAILABLE
+        case .temporary(.inputOutput), .temporary(.diskFull): EX_IOERR
+        case .temporary: EX_TEMPFAIL
+        case .permanent(.readOnly), .permanent(.refused): EX_NOPERM
+        case .permanent(.newerSchema), .permanent(.olderSchema), .permanent(.changedMigration), .permanent(.unsealing): EX_CONFIG
+        case .permanent(.corrupted): EX_UNAVAILABLE
+        case .permanent: EX_SOFTWARE
         }
     }
 
@@ -108,23 +113,6 @@ package enum Failure {
         case .exists: EX_CANTCREAT
         case .inputOutput: EX_IOERR
         default: EX_CONFIG
-        }
-    }
-
-    private static func status(_ code: TemporaryStoreError.Code) -> Int32 {
-        switch code {
-        case .unreachable: EX_UNAVAILABLE
-        case .inputOutput, .diskFull: EX_IOERR
-        default: EX_TEMPFAIL
-        }
-    }
-
-    private static func status(_ code: PermanentStoreError.Code) -> Int32 {
-        switch code {
-        case .readOnly, .refused: EX_NOPERM
-        case .newerSchema, .olderSchema, .changedMigration, .unsealing: EX_CONFIG
-        case .corrupted: EX_UNAVAILABLE
-        default: EX_SOFTWARE
         }
     }
 }

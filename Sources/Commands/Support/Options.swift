@@ -119,8 +119,8 @@ package func thisChange() -> Change {
 /// Takes away what is left of what was removed, and leaves others their turn in between. It is removed already: whatever goes
 /// wrong, the service goes on, and the command has done what it says. That others are writing is nothing to warn of.
 package func takeAway(from store: Store) {
-    func warn(_ what: String, _ error: any Error) {
-        if (error as? TemporaryStoreError)?.code == .busy { return }
+    func warn(_ what: String, _ error: StoreFailure) {
+        if error.code == .temporary(.busy) { return }
         Failure.warn("rows of \(what) are still there, and postern serve goes on with them: \(error)")
     }
     do {

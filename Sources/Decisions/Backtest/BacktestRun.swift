@@ -73,7 +73,7 @@ package struct BacktestRun {
     private func signals(of hash: String) throws -> Set<String>? {
         do {
             return Set(try LoadedPolicy(try store.policies.policy(hash: hash)).policy.signals.map(\.name))
-        } catch is StoreRefusal {
+        } catch let failure as StoreFailure where failure.isRefusal {
             return nil
         } catch is PolicyLoadError {
             return nil

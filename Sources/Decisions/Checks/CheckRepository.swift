@@ -54,15 +54,17 @@ package struct CheckRepository: Sendable {
 
     /// Records the outcome of a challenge of one of the team's decisions. A repetition changes nothing.
     /// A pass ends the pending state of a grant that was asked at sign-up.
-    /// - Throws: `OutcomeRefusal`, or what the store throws.
     package func report(
         decision id: String, team: Int64, outcome: CheckOutcome, challenge: String, now: Int64
-    ) throws -> LoggedDecision {
-        try database.write(.durable) { connection in
-            guard let decision = try connection.decision(id, team: team) else { throw OutcomeRefusal.notFound }
+    ) throws(StoreFailure) -> Result<LoggedDecision, OutcomeRefusal> {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            guard let decision = try connection.decision(id, team: team) else { return .failure(.notFound) }
             let known = decision.checks.first { $0.challenge == challenge }
-            let check = try CheckRecord.after(outcome, challenge: challenge, known: known, of: decision.record, now: now)
-            guard let check else { return decision }
+            let check: CheckRecord?
+            do throws(OutcomeRefusal) {
+                check = try CheckRecord.after(outcome, challenge: challenge, known: known, of: decision.record, now: now)
+            } catch { return .failure(error) }
+            guard let check else { return .success(decision) }
             try connection.run(
                 """
                 INSERT INTO checks (decision_id, challenge, grant_id, initiated_at, passed_at, failed_at)
@@ -73,32 +75,32 @@ package struct CheckRepository: Sendable {
             if outcome == .passed, let grant = decision.record.grantNumber {
                 try connection.run("UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'")
             }
-            return try connection.decision(id, team: team) ?? decision
+            return .success(try connection.decision(id, team: team) ?? decision)
         }
     }
 
     /// Labels one of the team's decisions; the last label counts.
-    /// - Throws: `OutcomeRefusal.notFound`, or what the store throws.
-    package func label(decision id: String, team: Int64, _ label: DecisionLabel, now: Int64) throws -> LoggedDecision {
-        try database.write(.durable) { connection in
+    package func label(
+        decision id: String, team: Int64, _ label: DecisionLabel, now: Int64
+    ) throws(StoreFailure) -> Result<LoggedDecision, OutcomeRefusal> {
+        try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 UPDATE decisions SET label = \(label), labelled_at = \(now)
                 WHERE decision_id = \(id) AND team_id = \(team) AND (label IS NULL OR label <> \(label))
                 """)
-            guard let decision = try connection.decision(id, team: team) else { throw OutcomeRefusal.notFound }
-            return decision
+            return try connection.decision(id, team: team).map(Result.success) ?? .failure(.notFound)
         }
     }
 
     /// Whether an app's own account was bound by an upgrade, be it to a grant that is gone.
-    package func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws -> Bool {
-        try database.read { try $0.isUpgraded(team: team, appAccount: mark) }
+    package func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws(StoreFailure) -> Bool {
+        try database.read { connection throws(StoreFailure) in try connection.isUpgraded(team: team, appAccount: mark) }
     }
 
     /// Deletes checks begun before a time, at most `limit`; gives the number.
-    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM checks WHERE (decision_id, challenge) IN
@@ -110,7 +112,7 @@ package struct CheckRepository: Sendable {
 
 extension DatabaseConnection {
     /// Whether an app's own account was bound, within a transaction.
-    func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws -> Bool {
+    func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws(StoreFailure) -> Bool {
         try row("SELECT 1 FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(mark)") != nil
     }
 }

@@ -48,20 +48,24 @@ package struct HistoryRepository: Sendable {
     /// - Parameters:
     ///   - team: the store's number of the team asking; another team's accounts are not found.
     ///   - now: seconds since 1970.
-    package func history(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws -> GrantHistory? {
-        try database.read { try $0.grantHistory(team: team, group: group, subject: subject, now: now) }
+    package func history(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
+        try database.read { connection throws(StoreFailure) in
+            try connection.grantHistory(team: team, group: group, subject: subject, now: now)
+        }
     }
 
     /// Everything that a question is decided on, together with others that come at the same time.
-    package func read(_ request: HistoryRequest, in group: GroupRead) async throws -> QuestionHistory {
-        try await group.run { connection in
+    package func read(_ request: HistoryRequest, in group: GroupRead) async throws(StoreFailure) -> QuestionHistory {
+        try await group.run { connection throws(StoreFailure) in
             QuestionHistory(
-                history: try request.subject.flatMap {
-                    try connection.grantHistory(team: request.team, group: request.group, subject: $0, now: request.now)
+                history: try request.subject.flatMap { row throws(StoreFailure) in
+                    try connection.grantHistory(team: request.team, group: request.group, subject: row, now: request.now)
                 },
-                rates: try request.ratesOfApp.map { try connection.appRates(app: $0, now: request.now) },
-                isAppAccountBound: try request.appAccountMark.map {
-                    try connection.isUpgraded(team: request.team, appAccount: $0)
+                rates: try request.ratesOfApp.map { row throws(StoreFailure) in
+                    try connection.appRates(app: row, now: request.now)
+                },
+                isAppAccountBound: try request.appAccountMark.map { row throws(StoreFailure) in
+                    try connection.isUpgraded(team: request.team, appAccount: row)
                 } ?? false)
         }
     }
@@ -142,13 +146,13 @@ package struct HistoryRepository: Sendable {
 
 extension DatabaseConnection {
     /// The history within a transaction: settling reads again what a decision was made on.
-    func grantHistory(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws -> GrantHistory? {
+    func grantHistory(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
         try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)).map(GrantHistory.init(row:))
     }
 }
 
 extension GrantHistory {
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         accountNumber = try row["id"]
         userNumber = try row["user_id"]
         if let number: Int64 = try row["grant_id"] {

@@ -44,13 +44,13 @@ package struct AppRateRepository: Sendable {
     let database: any Database
 
     /// The rates of an app by its number.
-    package func rates(app: Int64, now: Int64) throws -> AppRates {
-        try database.read { try $0.appRates(app: app, now: now) }
+    package func rates(app: Int64, now: Int64) throws(StoreFailure) -> AppRates {
+        try database.read { connection throws(StoreFailure) in try connection.appRates(app: app, now: now) }
     }
 
     /// Deletes what no rate reads any more: slices before the week, and marks of sign-ups older than two days.
-    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             let slices = try connection.run(
                 """
                 DELETE FROM app_signups WHERE (app_id, slice) IN
@@ -69,7 +69,7 @@ package struct AppRateRepository: Sendable {
 
 extension DatabaseConnection {
     /// The rates of an app within a transaction.
-    func appRates(app: Int64, now: Int64) throws -> AppRates {
+    func appRates(app: Int64, now: Int64) throws(StoreFailure) -> AppRates {
         let (hour, week) = AppRates.bounds(now)
         let row = try row(
             """

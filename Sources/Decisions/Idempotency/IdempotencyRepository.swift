@@ -27,8 +27,10 @@ package struct IdempotencyRepository: Sendable {
     /// - Parameters:
     ///   - key: `DecisionMarks.idempotencyKey`.
     ///   - body: SHA-256 of the body.
-    package func claim(team: Int64, endpoint: String, key: [UInt8], body: [UInt8], now: Int64) throws -> IdempotencyClaim {
-        try database.write(.durable, timeout: GroupCommit.timeout) { connection in
+    package func claim(
+        team: Int64, endpoint: String, key: [UInt8], body: [UInt8], now: Int64
+    ) throws(StoreFailure) -> IdempotencyClaim {
+        try database.write(.durable, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
             let inserted = try connection.run(
                 """
                 INSERT INTO idempotency_keys (team_id, endpoint, key_mark, body_mark, begun_at)
@@ -53,8 +55,10 @@ package struct IdempotencyRepository: Sendable {
 
     /// Keeps the answer for the key; nothing where another request claimed it after this one.
     /// - Parameter begunAt: `now` of the claim, which names it: the next one of a key is later by `flightTime` at least.
-    package func finish(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, status: Int, body: String) throws {
-        try database.write(.durable, timeout: GroupCommit.timeout) { connection in
+    package func finish(
+        team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, status: Int, body: String
+    ) throws(StoreFailure) {
+        try database.write(.durable, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 UPDATE idempotency_keys SET status = \(status), answer = \(body)
@@ -65,8 +69,8 @@ package struct IdempotencyRepository: Sendable {
     }
 
     /// Frees a key whose request had no answer worth keeping: the asker may try again with it. As `finish`.
-    package func abandon(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64) throws {
-        try database.write(.relaxed, timeout: GroupCommit.timeout) { connection in
+    package func abandon(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64) throws(StoreFailure) {
+        try database.write(.relaxed, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM idempotency_keys
@@ -77,8 +81,8 @@ package struct IdempotencyRepository: Sendable {
     }
 
     /// Deletes keys begun longer than the retention ago, at most `limit`; gives the number.
-    package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM idempotency_keys WHERE (team_id, endpoint, key_mark) IN

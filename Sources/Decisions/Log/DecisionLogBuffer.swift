@@ -1,5 +1,6 @@
 // Decisions on their way into the log: answered once they are here, written within a second.
 
+import Database
 import Synchronization
 
 /// Holds what is to be written; `flush` writes it in one transaction. Whoever owns it flushes at least every second, and again
@@ -73,38 +74,40 @@ package final class DecisionLogBuffer: Sendable {
     }
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
-    package func flush() throws {
-        try flushing.withLock { _ in
-            let (records, pending, seen) = state.withLock { state in
-                let taken = (state.records, state.decisionWrites, state.seen)
-                state.inFlight = state.records + state.decisionWrites.compactMap(\.record)
-                state.records = []
-                state.decisionWrites = []
-                state.seen = [:]
-                return taken
-            }
-            var left = pending[...]
-            do {
-                try log.insert(records)
-                try decisionWrites.noteSeen(seen)
-                while let decisionWrite = left.first {
-                    // A nonce that was consumed meanwhile elsewhere: the decision was given all the same, and is logged.
-                    if case .nonceConsumed = try decisionWrites.apply(decisionWrite), let record = decisionWrite.record {
-                        try log.insert([record], durability: .durable)
-                    }
-                    left = left.dropFirst()
+    package func flush() throws(StoreFailure) {
+        try flushing.withLock { _ throws(StoreFailure) in try writeAll() }
+    }
+
+    private func writeAll() throws(StoreFailure) {
+        let (records, pending, seen) = state.withLock { state in
+            let taken = (state.records, state.decisionWrites, state.seen)
+            state.inFlight = state.records + state.decisionWrites.compactMap(\.record)
+            state.records = []
+            state.decisionWrites = []
+            state.seen = [:]
+            return taken
+        }
+        var left = pending[...]
+        do {
+            try log.insert(records)
+            try decisionWrites.noteSeen(seen)
+            while let decisionWrite = left.first {
+                // A nonce that was consumed meanwhile elsewhere: the decision was given all the same, and is logged.
+                if case .nonceConsumed = try decisionWrites.apply(decisionWrite), let record = decisionWrite.record {
+                    try log.insert([record], durability: .durable)
                 }
-                state.withLock { $0.inFlight = [] }
-            } catch {
-                // Records that were written are passed over the next time.
-                state.withLock { state in
-                    state.inFlight = []
-                    state.records = records + state.records
-                    state.decisionWrites = Array(left) + state.decisionWrites
-                    state.seen.merge(seen) { max($0, $1) }
-                }
-                throw error
+                left = left.dropFirst()
             }
+            state.withLock { $0.inFlight = [] }
+        } catch {
+            // Records that were written are passed over the next time.
+            state.withLock { state in
+                state.inFlight = []
+                state.records = records + state.records
+                state.decisionWrites = Array(left) + state.decisionWrites
+                state.seen.merge(seen) { max($0, $1) }
+            }
+            throw error
         }
     }
 }

@@ -10,59 +10,64 @@ package struct DecisionRepository: Sendable {
     private static let batch: Int64 = 500
 
     /// Writes decisions in one transaction; those that are written already are passed over, and those of teams that are gone.
-    package func insert(_ records: [DecisionRecord], durability: Durability = .relaxed) throws {
+    package func insert(_ records: [DecisionRecord], durability: Durability = .relaxed) throws(StoreFailure) {
         guard !records.isEmpty else { return }
-        try database.write(durability) { connection in
+        try database.write(durability) { connection throws(StoreFailure) in
             for record in records { try connection.insert(record) }
         }
     }
 
     /// A decision by its id; nil where there is none. With `team`, only that team's.
-    package func decision(_ id: String, team: Int64? = nil) throws -> LoggedDecision? {
-        try database.read { try $0.decision(id, team: team) }
+    package func decision(_ id: String, team: Int64? = nil) throws(StoreFailure) -> LoggedDecision? {
+        try database.read { connection throws(StoreFailure) in try connection.decision(id, team: team) }
     }
 
     /// Decisions by the filter, the newest first, before the place `before`.
     /// - Returns: at most `limit`, and the place to go on before; nil at the end.
-    package func newest(_ filter: DecisionFilter, before: Int64? = nil, limit: Int) throws -> ([LoggedDecision], next: Int64?) {
+    package func newest(
+        _ filter: DecisionFilter, before: Int64? = nil, limit: Int
+    ) throws(StoreFailure) -> ([LoggedDecision], next: Int64?) {
         try page(filter, isAscending: false, from: before ?? Int64.max, limit: limit)
     }
 
     /// Decisions by the filter, the oldest first, after the place `after`: for whoever walks through the log.
     /// - Returns: at most `limit`, and the place to go on after; nil at the end.
-    package func oldest(_ filter: DecisionFilter, after: Int64 = 0, limit: Int) throws -> ([LoggedDecision], next: Int64?) {
+    package func oldest(
+        _ filter: DecisionFilter, after: Int64 = 0, limit: Int
+    ) throws(StoreFailure) -> ([LoggedDecision], next: Int64?) {
         try page(filter, isAscending: true, from: after, limit: limit)
     }
 
     /// How many decisions are in the filter's time and team, whatever its rule and reason: for progress bars.
-    package func count(_ filter: DecisionFilter) throws -> Int {
-        try database.read { connection in
+    package func count(_ filter: DecisionFilter) throws(StoreFailure) -> Int {
+        try database.read { connection throws(StoreFailure) in
             try connection.value("SELECT COUNT(*) FROM decisions d WHERE \(Self.condition(filter, connection))") ?? 0
         }
     }
 
     /// Hashes of the policies that logged decisions refer to.
-    package func policyHashes() throws -> Set<String> {
+    package func policyHashes() throws(StoreFailure) -> Set<String> {
         Set(try database.values("SELECT DISTINCT policy_hash FROM decisions"))
     }
 
-    private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws -> SQL {
+    private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws(StoreFailure) -> SQL {
         let time: SQL = "d.evaluated_at >= \(filter.since ?? 0) AND d.evaluated_at < \(filter.until ?? .max)"
-        return try filter.team.map { "\(time) AND d.team_id = \(try connection.team($0).number)" } ?? time
+        return try filter.team.map { team throws(StoreFailure) in "\(time) AND d.team_id = \(try connection.team(team).number)" }
+            ?? time
     }
 
     /// Rule and reason are looked for here: they are in lists of words.
     private func page(
         _ filter: DecisionFilter, isAscending: Bool, from start: Int64, limit: Int
-    ) throws -> ([LoggedDecision], next: Int64?) {
+    ) throws(StoreFailure) -> ([LoggedDecision], next: Int64?) {
         var found: [LoggedDecision] = []
         var place = start
         while true {
-            let rows = try database.read { connection in
+            let rows = try database.read { connection throws(StoreFailure) in
                 let condition = try Self.condition(filter, connection)
                 let page: SQL = isAscending ? "d.id > \(place) ORDER BY d.id" : "d.id < \(place) ORDER BY d.id DESC"
                 let rows = try connection.rows("\(Self.select) WHERE \(condition) AND \(page) LIMIT \(Self.batch)")
-                return try rows.map(LoggedDecision.init(row:)).map { decision in
+                return try rows.map(LoggedDecision.init(row:)).map { decision throws(StoreFailure) in
                     guard filter.admits(decision.record) else { return (decision, false) }
                     return (try connection.withChecks(decision), true)
                 }
@@ -78,8 +83,8 @@ package struct DecisionRepository: Sendable {
 
     /// Deletes decisions evaluated before a time, at most `limit`; gives the number. Checks and labels of theirs stay with their
     /// own retention.
-    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE evaluated_at < \(cutoff)
@@ -100,8 +105,10 @@ package struct DecisionRepository: Sendable {
 
 extension LoggedDecision {
     /// From the columns of `DecisionRepository.select`, without its checks.
-    fileprivate init(row: SQLRow) throws {
-        func words(_ column: String) throws -> [String] { try (row[column] as String).split(separator: " ").map(String.init) }
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
+        func words(_ column: String) throws(StoreFailure) -> [String] {
+            try (row[column] as String).split(separator: " ").map(String.init)
+        }
         let record = try DecisionRecord(
             id: row["decision_id"], teamNumber: row["team_id"], clientID: row["client_id"], grantNumber: row["grant_id"],
             appAccountMark: row["app_account"], claimedEvent: row["claimed_event"], event: row["event"],
@@ -120,7 +127,7 @@ extension LoggedDecision {
 
 extension DatabaseConnection {
     /// Writes a decision; nothing where it is written already or its team is gone. A grant that is gone becomes none.
-    func insert(_ record: DecisionRecord) throws {
+    func insert(_ record: DecisionRecord) throws(StoreFailure) {
         // Most lists are empty or of one word.
         func words(_ list: [String]) -> String { list.count > 1 ? list.joined(separator: " ") : list.first ?? "" }
         let values: [any SQLBindable] = [
@@ -144,7 +151,7 @@ extension DatabaseConnection {
     }
 
     /// A decision by its id, with what came of it.
-    func decision(_ id: String, team: Int64?) throws -> LoggedDecision? {
+    func decision(_ id: String, team: Int64?) throws(StoreFailure) -> LoggedDecision? {
         guard let row = try row("\(DecisionRepository.select) WHERE d.decision_id = \(id)") else { return nil }
         let decision = try LoggedDecision(row: row)
         guard team == nil || decision.record.teamNumber == team else { return nil }
@@ -152,7 +159,7 @@ extension DatabaseConnection {
     }
 
     /// The same decision with its checks.
-    func withChecks(_ decision: LoggedDecision) throws -> LoggedDecision {
+    func withChecks(_ decision: LoggedDecision) throws(StoreFailure) -> LoggedDecision {
         // Without a challenge there is nothing to look for: most decisions.
         guard !decision.record.challenges.isEmpty else { return decision }
         return LoggedDecision(
@@ -161,13 +168,13 @@ extension DatabaseConnection {
     }
 
     /// What was reported of a decision's challenges.
-    func checks(decision id: String) throws -> [CheckRecord] {
+    func checks(decision id: String) throws(StoreFailure) -> [CheckRecord] {
         try rows(
             "SELECT challenge, initiated_at, passed_at, failed_at FROM checks WHERE decision_id = \(id) ORDER BY challenge"
-        ).map {
+        ).map { row throws(StoreFailure) in
             try CheckRecord(
-                challenge: $0["challenge"], initiatedAt: $0["initiated_at"], passedAt: $0["passed_at"],
-                failedAt: $0["failed_at"])
+                challenge: row["challenge"], initiatedAt: row["initiated_at"], passedAt: row["passed_at"],
+                failedAt: row["failed_at"])
         }
     }
 }

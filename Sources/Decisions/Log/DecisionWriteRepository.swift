@@ -10,27 +10,29 @@ package struct DecisionWriteRepository: Sendable {
     let database: any Database
 
     /// Applies one decision write, durably.
-    package func apply(_ decisionWrite: DecisionWrite) throws -> DecisionWriteResult {
-        try database.write(.durable) { try $0.apply(decisionWrite) }
+    package func apply(_ decisionWrite: DecisionWrite) throws(StoreFailure) -> DecisionWriteResult {
+        try database.write(.durable) { connection throws(StoreFailure) in try connection.apply(decisionWrite) }
     }
 
     /// Applies one decision write, durably, together with others that come at the same time.
-    package func apply(_ decisionWrite: DecisionWrite, in group: GroupCommit) async throws -> DecisionWriteResult {
-        try await group.run { try $0.apply(decisionWrite) }
+    package func apply(_ decisionWrite: DecisionWrite, in group: GroupCommit) async throws(StoreFailure) -> DecisionWriteResult {
+        try await group.run { connection throws(StoreFailure) in try connection.apply(decisionWrite) }
     }
 
     /// What a nonce was used for; nil for a new one.
-    package func consumedNonce(_ mark: [UInt8]) throws -> ConsumedNonce? { try database.read { try $0.consumedNonce(mark) } }
+    package func consumedNonce(_ mark: [UInt8]) throws(StoreFailure) -> ConsumedNonce? {
+        try database.read { connection throws(StoreFailure) in try connection.consumedNonce(mark) }
+    }
 
     /// Notes when grants were last asked about; a time before the one that is known changes nothing.
-    package func noteSeen(_ grants: [Int64: Int64]) throws {
+    package func noteSeen(_ grants: [Int64: Int64]) throws(StoreFailure) {
         guard !grants.isEmpty else { return }
-        try database.write(.relaxed) { try $0.noteSeen(grants) }
+        try database.write(.relaxed) { connection throws(StoreFailure) in try connection.noteSeen(grants) }
     }
 
     /// Deletes nonces that expired, at most `limit`; gives the number.
-    package func deleteExpiredNonces(now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteExpiredNonces(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 DELETE FROM consumed_nonces WHERE mark IN
@@ -40,8 +42,8 @@ package struct DecisionWriteRepository: Sendable {
     }
 
     /// What an external issuer's events say of its own relay address for the subject, in every team that knows it.
-    package func noteExternalForwarding(issuer: String, subject: String, team: Int64, isOn: Bool) throws {
-        try database.write(.durable) { connection in
+    package func noteExternalForwarding(issuer: String, subject: String, team: Int64, isOn: Bool) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 UPDATE external_identities SET forwarding_on = \(isOn)
@@ -53,7 +55,7 @@ package struct DecisionWriteRepository: Sendable {
 
 extension DatabaseConnection {
     /// Applies a decision write within a transaction.
-    func apply(_ decisionWrite: DecisionWrite) throws -> DecisionWriteResult {
+    func apply(_ decisionWrite: DecisionWrite) throws(StoreFailure) -> DecisionWriteResult {
         if let nonce = decisionWrite.nonce, let consumed = try consumedNonce(nonce.mark) { return .nonceConsumed(consumed) }
         var history: GrantHistory?
         if let subject = decisionWrite.subject {
@@ -92,17 +94,17 @@ extension DatabaseConnection {
         return .written(grant: grant)
     }
 
-    func consumedNonce(_ mark: [UInt8]) throws -> ConsumedNonce? {
+    func consumedNonce(_ mark: [UInt8]) throws(StoreFailure) -> ConsumedNonce? {
         let row = try row(
             "SELECT subject, claimed_event, event, decision_id, answer, expires_at FROM consumed_nonces WHERE mark = \(mark)")
-        return try row.map { row in
+        return try row.map { row throws(StoreFailure) in
             try ConsumedNonce(
                 mark: mark, subject: row["subject"], claimedEvent: row["claimed_event"], event: row["event"],
                 decisionID: row["decision_id"], answer: row["answer"], expiresAt: row["expires_at"])
         }
     }
 
-    private func consume(_ nonce: ConsumedNonce) throws {
+    private func consume(_ nonce: ConsumedNonce) throws(StoreFailure) {
         try run(
             """
             INSERT INTO consumed_nonces (mark, subject, claimed_event, event, decision_id, answer, expires_at)
@@ -112,20 +114,20 @@ extension DatabaseConnection {
     }
 
     /// An app removed meanwhile takes its group along.
-    private func isLive(group: Int64) throws -> Bool {
+    private func isLive(group: Int64) throws(StoreFailure) -> Bool {
         try row("SELECT id FROM app_groups WHERE id = \(group) AND removed_from IS NULL") != nil
     }
 
     /// The grant of an external issuer's subject, with an account where there is none. No user, no relay address.
     private func addExternalGrant(
         _ decisionWrite: DecisionWrite, issuer: String, subject: String, account: Int64?
-    ) throws -> Int64? {
+    ) throws(StoreFailure) -> Int64? {
         guard try isLive(group: decisionWrite.group) else { return nil }
         let number: Int64
         if let account {
             number = account
         } else {
-            let sub = Base32.characters(fromRandom: try SecureRandom.bytes(count: 32))
+            let sub = Base32.characters(fromRandom: try SecureRandom.octets(32))
             number = try inserted(
                 """
                 INSERT INTO accounts (team_id, sub, created_at) VALUES (\(decisionWrite.team), \(sub), \(decisionWrite.now))
@@ -147,7 +149,7 @@ extension DatabaseConnection {
     }
 
     /// Whether an app's account is taken: by another grant, by another decision, or by a grant that was deleted.
-    private func isBound(_ binding: AppAccountBinding, team: Int64, grant: Int64?) throws -> Bool {
+    private func isBound(_ binding: AppAccountBinding, team: Int64, grant: Int64?) throws(StoreFailure) -> Bool {
         let row = try row(
             "SELECT grant_id, decision_id FROM upgraded_accounts WHERE team_id = \(team) AND app_account = \(binding.mark)")
         guard let row else { return false }
@@ -156,7 +158,7 @@ extension DatabaseConnection {
     }
 
     /// Binds, and lets the grant have the decision and what was proved in it.
-    private func bind(_ binding: AppAccountBinding, grant: Int64, _ decisionWrite: DecisionWrite) throws {
+    private func bind(_ binding: AppAccountBinding, grant: Int64, _ decisionWrite: DecisionWrite) throws(StoreFailure) {
         try run(
             """
             INSERT INTO upgraded_accounts (team_id, app_account, grant_id, decision_id, bound_at)
@@ -170,7 +172,7 @@ extension DatabaseConnection {
         }
     }
 
-    private func countSignUp(_ decisionWrite: DecisionWrite, _ history: GrantHistory?) throws {
+    private func countSignUp(_ decisionWrite: DecisionWrite, _ history: GrantHistory?) throws(StoreFailure) {
         try run(
             """
             INSERT INTO app_signups (app_id, slice, count)
@@ -188,7 +190,7 @@ extension DatabaseConnection {
             """)
     }
 
-    func noteSeen(_ grants: [Int64: Int64]) throws {
+    func noteSeen(_ grants: [Int64: Int64]) throws(StoreFailure) {
         for (grant, time) in grants {
             try run("UPDATE grants SET last_seen_at = \(time) WHERE id = \(grant) AND COALESCE(last_seen_at, 0) < \(time)")
         }

@@ -190,7 +190,7 @@ package final class ActivePolicies: Sendable {
         let stored: StoredPolicy
         do {
             stored = try repository.policy(hash: hash)
-        } catch is StoreRefusal {
+        } catch  where error.isRefusal {
             throw PolicyLoadError(message: "it is no longer in the store")
         }
         return try LoadedPolicy(stored)

@@ -18,23 +18,23 @@ struct PolicyRollbackStep {
 }
 
 extension DatabaseConnection {
-    func policyRevision() throws -> Int64 {
+    func policyRevision() throws(StoreFailure) -> Int64 {
         try value("SELECT MAX(id) AS revision FROM policy_changes") ?? 0
     }
 
-    func policyNames() throws -> [NamedPolicy] {
+    func policyNames() throws(StoreFailure) -> [NamedPolicy] {
         try rows(
             """
             SELECT n.name, p.version, n.hash, n.is_default, n.since FROM policy_names n JOIN policies p ON p.hash = n.hash
             ORDER BY n.name
             """
-        ).map {
+        ).map { row throws(StoreFailure) in
             try NamedPolicy(
-                name: $0["name"], version: $0["version"], hash: $0["hash"], isDefault: $0["is_default"], since: $0["since"])
+                name: row["name"], version: row["version"], hash: row["hash"], isDefault: row["is_default"], since: row["since"])
         }
     }
 
-    func isPolicyBound(_ name: String) throws -> Bool {
+    func isPolicyBound(_ name: String) throws(StoreFailure) -> Bool {
         try row(
             """
             SELECT name FROM policy_team_bindings WHERE name = \(name)
@@ -42,15 +42,15 @@ extension DatabaseConnection {
             """) != nil
     }
 
-    func policy(hash: String) throws -> StoredPolicy {
+    func policy(hash: String) throws(StoreFailure) -> StoredPolicy {
         guard let row = try row("SELECT name, version, document FROM policies WHERE hash = \(hash)") else {
-            throw StoreRefusal(.notFound, "policy \(StoredPolicy.short(hash)) no longer exists: see postern policy list --all")
+            throw .refused(.notFound, "policy \(StoredPolicy.short(hash)) no longer exists: see postern policy list --all")
         }
         return try StoredPolicy(name: row["name"], version: row["version"], document: row["document"], hash: hash)
     }
 
     /// Puts a policy among those that are kept; a damaged one is fixed.
-    func keep(_ policy: StoredPolicy, _ change: Change) throws {
+    func keep(_ policy: StoredPolicy, _ change: Change) throws(StoreFailure) {
         try run(
             """
             INSERT INTO policies (hash, name, version, document, added_at)
@@ -59,7 +59,7 @@ extension DatabaseConnection {
             """)
     }
 
-    func set(_ name: String, _ hash: String, isDefault: Bool, _ change: Change) throws {
+    func set(_ name: String, _ hash: String, isDefault: Bool, _ change: Change) throws(StoreFailure) {
         try run(
             """
             INSERT INTO policy_names (name, hash, is_default, since) VALUES (\(name), \(hash), \(isDefault), \(change.now))
@@ -70,7 +70,7 @@ extension DatabaseConnection {
     func recordPolicyChange(
         _ action: PolicyChange.Action, name: String, version: String = "", hash: String? = nil, before: String? = nil,
         defaultBefore: String? = nil, detail: String = "", _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         try run(
             """
             INSERT INTO policy_changes (at, actor, action, name, version, hash, hash_before, default_before, detail)
@@ -79,11 +79,10 @@ extension DatabaseConnection {
             """)
     }
 
-    func rollbackStep(_ name: String?) throws -> PolicyRollbackStep {
+    func rollbackStep(_ name: String?) throws(StoreFailure) -> PolicyRollbackStep {
         let names = try policyNames()
         guard let current = names.first(where: { name == nil ? $0.isDefault : $0.name == name }) else {
-            throw StoreRefusal(
-                .notFound, name.map { "no policy \($0) is active: see postern policy list" } ?? "no policy is active")
+            throw .refused(.notFound, name.map { "no policy \($0) is active: see postern policy list" } ?? "no policy is active")
         }
         let row = try row(
             """
@@ -95,19 +94,18 @@ extension DatabaseConnection {
         // Someone else may have become the default since, or the earlier default be gone.
         let restored = current.isDefault ? names.first { $0.name == standard } : nil
         guard let row, let hash = restored?.hash ?? before else {
-            throw StoreRefusal(.unmet, "cannot roll back: this is the first \(current.name)")
+            throw .refused(.unmet, "cannot roll back: this is the first \(current.name)")
         }
         if before == nil, try isPolicyBound(current.name) {
-            throw StoreRefusal(
-                .unmet, "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first")
+            throw .refused(.unmet, "there is no earlier \(current.name), and teams or apps are bound to it: unbind them first")
         }
         return PolicyRollbackStep(
             change: try row["id"], current: current, hashBefore: before, restoredDefault: restored?.name, hash: hash)
     }
 
-    func appNumber(_ clientID: String) throws -> Int64 {
+    func appNumber(_ clientID: String) throws(StoreFailure) -> Int64 {
         guard let number: Int64 = try value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
-            throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list TEAM")
+            throw .refused(.notFound, "there is no app \(clientID): see postern app list TEAM")
         }
         return number
     }

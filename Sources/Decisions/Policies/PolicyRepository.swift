@@ -19,15 +19,17 @@ package struct PolicyRepository: Sendable {
     package init(database: any Database) { self.database = database }
 
     /// Makes a policy what its name stands for. The first one of all serves everyone, whatever `reach` says.
-    package func activate(_ policy: StoredPolicy, reach: Reach = .automatic, _ change: Change) throws -> PolicyActivation {
+    package func activate(
+        _ policy: StoredPolicy, reach: Reach = .automatic, _ change: Change
+    ) throws(StoreFailure) -> PolicyActivation {
         let name = try Identifier.checked(policy.name, "a policy's name")
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let before = try connection.policyNames()
             let own = before.first { $0.name == name }
             let standard = before.first(where: \.isDefault)
             let becomesDefault: Bool
             switch reach {
-            case .automatic: becomesDefault = try own?.isDefault == true || !connection.isPolicyBound(name)
+            case .automatic: becomesDefault = own?.isDefault == true ? true : try !connection.isPolicyBound(name)
             case .everyone: becomesDefault = true
             case .bound: becomesDefault = own?.isDefault == true
             }
@@ -51,18 +53,18 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// What a rollback of a name (nil: the default) would make it stand for, as `StoredPolicy`. Throws `StoreRefusal`: `unmet`
+    /// What a rollback of a name (nil: the default) would make it stand for, as `StoredPolicy`. Throws `unmet`
     /// where there is nothing before.
-    package func rollbackTarget(_ name: String?) throws -> StoredPolicy {
-        try database.read { connection in
+    package func rollbackTarget(_ name: String?) throws(StoreFailure) -> StoredPolicy {
+        try database.read { connection throws(StoreFailure) in
             let step = try connection.rollbackStep(name)
             return try connection.policy(hash: step.hash)
         }
     }
 
     /// Takes the last activation of a name (nil: the default) back. Repeated, it goes further back.
-    package func rollback(_ name: String?, _ change: Change) throws -> PolicyActivation {
-        try database.write(.durable) { connection in
+    package func rollback(_ name: String?, _ change: Change) throws(StoreFailure) -> PolicyActivation {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let step = try connection.rollbackStep(name)
             if step.restoredDefault != nil {
                 try connection.run("UPDATE policy_names SET is_default = 0 WHERE is_default = 1")
@@ -93,8 +95,8 @@ package struct PolicyRepository: Sendable {
     }
 
     /// Remembers that a candidate was refused, so that `policy list` can say so. `reason` is cut to 2,000 characters.
-    package func recordRefusal(name: String, version: String, reason: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func recordRefusal(name: String, version: String, reason: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             try connection.recordPolicyChange(
                 .refuse, name: String(name.prefix(128)), version: String(version.prefix(64)),
                 detail: String(reason.prefix(2_000)),
@@ -105,26 +107,26 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Bindings
 
-    /// The team or app with this identifier. Throws `StoreRefusal`: `notFound`, or `unmet` where a team and an app have it.
-    package func target(_ text: String) throws -> PolicyBindingTarget {
-        try database.read { connection in
+    /// The team or app with this identifier. Throws `notFound`, or `unmet` where a team and an app have it.
+    package func target(_ text: String) throws(StoreFailure) -> PolicyBindingTarget {
+        try database.read { connection throws(StoreFailure) in
             let isTeam = try connection.row("SELECT id FROM teams WHERE handle = \(text)") != nil
             let isApp = try connection.row("SELECT id FROM apps WHERE client_id = \(text)") != nil
             switch (isTeam, isApp) {
             case (true, false): return .team(text)
             case (false, true): return .app(text)
-            case (true, true): throw StoreRefusal(.unmet, "\(text) is a team and an app: choose with --team or --app")
+            case (true, true): throw .refused(.unmet, "\(text) is a team and an app: choose with --team or --app")
             case (false, false):
-                throw StoreRefusal(.notFound, "there is no team and no app \(text): see postern team list, postern app list TEAM")
+                throw .refused(.notFound, "there is no team and no app \(text): see postern team list, postern app list TEAM")
             }
         }
     }
 
     /// Lets a team or an app be decided for by the policy of this name; an app's own goes before its team's.
-    package func bind(_ target: PolicyBindingTarget, to name: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func bind(_ target: PolicyBindingTarget, to name: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             guard try connection.row("SELECT name FROM policy_names WHERE name = \(name)") != nil else {
-                throw StoreRefusal(.notFound, "no policy \(name) is active: see postern policy list")
+                throw .refused(.notFound, "no policy \(name) is active: see postern policy list")
             }
             switch target {
             case .team(let id):
@@ -146,8 +148,8 @@ package struct PolicyRepository: Sendable {
     }
 
     /// Lets a team or an app be decided for like the rest again. Refused (`notFound`) where it is bound to nothing.
-    package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let removed: String?
             switch target {
             case .team(let id):
@@ -157,7 +159,7 @@ package struct PolicyRepository: Sendable {
                 removed = try connection.value(
                     "DELETE FROM policy_app_bindings WHERE app_id = \(try connection.appNumber(clientID)) RETURNING name")
             }
-            guard let removed else { throw StoreRefusal(.notFound, "\(target) has no policy of its own") }
+            guard let removed else { throw .refused(.notFound, "\(target) has no policy of its own") }
             try connection.recordPolicyChange(.unbind, name: removed, detail: target.description, change)
             try connection.audit(change, "policy.unbind", "policy:\(removed)", target.description)
         }
@@ -166,54 +168,57 @@ package struct PolicyRepository: Sendable {
     // MARK: Reading
 
     /// Grows with every change. Cheap enough to be asked every second.
-    package func revision() throws -> Int64 { try database.read { try $0.policyRevision() } }
+    package func revision() throws(StoreFailure) -> Int64 {
+        try database.read { connection throws(StoreFailure) in try connection.policyRevision() }
+    }
 
     /// What decides for whom now.
-    package func arrangement() throws -> PolicyArrangement {
-        try database.read { connection in
+    package func arrangement() throws(StoreFailure) -> PolicyArrangement {
+        try database.read { connection throws(StoreFailure) in
             let teams = try connection.rows(
                 "SELECT t.handle, t.id, b.name FROM policy_team_bindings b JOIN teams t ON t.id = b.team_id ORDER BY t.handle"
-            ).map {
-                try PolicyBinding(target: .team($0["handle"]), teamNumber: $0["id"], name: $0["name"])
+            ).map { row throws(StoreFailure) in
+                try PolicyBinding(target: .team(row["handle"]), teamNumber: row["id"], name: row["name"])
             }
             let apps = try connection.rows(
                 """
                 SELECT a.client_id, g.team_id, b.name FROM policy_app_bindings b
                 JOIN apps a ON a.id = b.app_id JOIN app_groups g ON g.id = a.group_id ORDER BY a.client_id
                 """
-            ).map {
-                try PolicyBinding(target: .app($0["client_id"]), teamNumber: $0["team_id"], name: $0["name"])
+            ).map { row throws(StoreFailure) in
+                try PolicyBinding(target: .app(row["client_id"]), teamNumber: row["team_id"], name: row["name"])
             }
             return PolicyArrangement(
                 revision: try connection.policyRevision(), policies: try connection.policyNames(), bindings: teams + apps)
         }
     }
 
-    /// A policy by its hash. Throws `StoreRefusal` (`notFound`).
-    package func policy(hash: String) throws -> StoredPolicy { try database.read { try $0.policy(hash: hash) } }
+    /// A policy by its hash. Throws `notFound`.
+    package func policy(hash: String) throws(StoreFailure) -> StoredPolicy {
+        try database.read { connection throws(StoreFailure) in try connection.policy(hash: hash) }
+    }
 
     /// Every policy that is kept, by name, the newest first.
-    package func policies() throws -> [PolicySummary] {
-        try database.read { connection in
-            try connection.rows("SELECT hash, name, version, added_at FROM policies ORDER BY name, added_at DESC, hash").map {
-                try PolicySummary(hash: $0["hash"], name: $0["name"], version: $0["version"], addedAt: $0["added_at"])
-            }
+    package func policies() throws(StoreFailure) -> [PolicySummary] {
+        try database.rows("SELECT hash, name, version, added_at FROM policies ORDER BY name, added_at DESC, hash").map {
+            row throws(StoreFailure) in
+            try PolicySummary(hash: row["hash"], name: row["name"], version: row["version"], addedAt: row["added_at"])
         }
     }
 
     /// The hash that a text means: a name (what it stands for now), or a hash or its beginning, at least six digits of it.
-    /// Throws `StoreRefusal`: `notFound`, or `unmet` where several begin so.
-    package func resolve(_ text: String) throws -> String {
+    /// Throws `notFound`, or `unmet` where several begin so.
+    package func resolve(_ text: String) throws(StoreFailure) -> String {
         if let named = try arrangement().policies.first(where: { $0.name == text }) { return named.hash }
         let digits = text.hasPrefix("sha256:") ? text : "sha256:" + text
         let found = digits.utf8.count >= 13 ? try policies().filter { $0.hash.hasPrefix(digits.lowercased()) } : []
         guard let first = found.first else {
-            throw StoreRefusal(
+            throw .refused(
                 .notFound,
                 "there is no policy \(text): give a name, or at least six digits of its hash; see postern policy list --all")
         }
         guard found.count == 1 else {
-            throw StoreRefusal(
+            throw .refused(
                 .unmet,
                 "several policies begin with \(text): \(found.map { StoredPolicy.short($0.hash) }.joined(separator: ", "))")
         }
@@ -221,46 +226,40 @@ package struct PolicyRepository: Sendable {
     }
 
     /// The newest changes first, at most `limit`.
-    package func changes(limit: Int = 50) throws -> [PolicyChange] {
-        try database.read { connection in
-            try connection.rows(
-                """
-                SELECT id, at, actor, action, name, version, hash, hash_before, detail FROM policy_changes ORDER BY id DESC
-                LIMIT \(limit)
-                """
-            ).map(PolicyChange.init(row:))
-        }
+    package func changes(limit: Int = 50) throws(StoreFailure) -> [PolicyChange] {
+        try database.rows(
+            """
+            SELECT id, at, actor, action, name, version, hash, hash_before, detail FROM policy_changes ORDER BY id DESC
+            LIMIT \(limit)
+            """
+        ).map(PolicyChange.init(row:))
     }
 
     /// What a name stood for before, the latest first, each once: for a host on which the present one does not load.
-    package func earlier(_ name: String, limit: Int = 10) throws -> [String] {
-        try database.read { connection in
-            let found: [String] = try connection.values(
-                """
-                SELECT hash_before FROM policy_changes
-                WHERE name = \(name) AND action IN ('activate', 'rollback') AND hash_before IS NOT NULL
-                ORDER BY id DESC LIMIT \(limit)
-                """)
-            var hashes: [String] = []
-            for hash in found where !hashes.contains(hash) { hashes.append(hash) }
-            return hashes
-        }
+    package func earlier(_ name: String, limit: Int = 10) throws(StoreFailure) -> [String] {
+        let found: [String] = try database.values(
+            """
+            SELECT hash_before FROM policy_changes
+            WHERE name = \(name) AND action IN ('activate', 'rollback') AND hash_before IS NOT NULL
+            ORDER BY id DESC LIMIT \(limit)
+            """)
+        var hashes: [String] = []
+        for hash in found where !hashes.contains(hash) { hashes.append(hash) }
+        return hashes
     }
 
     // MARK: Deleting
 
     /// Policies that nothing here needs any more: no name stands for them, no rollback goes back to them, no host decides by
     /// them. Decisions may still refer to them.
-    package func unneeded(addedBefore time: Int64) throws -> [String] {
-        try database.read { connection in
-            try connection.values("SELECT hash FROM policies WHERE \(Self.isUnneeded(addedBefore: time))")
-        }
+    package func unneeded(addedBefore time: Int64) throws(StoreFailure) -> [String] {
+        try database.values("SELECT hash FROM policies WHERE \(Self.isUnneeded(addedBefore: time))")
     }
 
     /// Deletes those of the policies that are still unneeded, and what hosts said that have been silent since; gives the number
     /// of policies.
-    package func delete(_ hashes: [String], addedBefore time: Int64) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func delete(_ hashes: [String], addedBefore time: Int64) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM policy_hosts WHERE at < \(time)")
             var count = 0
             for hash in hashes {
@@ -284,8 +283,8 @@ package struct PolicyRepository: Sendable {
     // MARK: Hosts
 
     /// Replaces what a host says of its policies.
-    package func report(host: String, _ states: [PolicyHostState]) throws {
-        try database.write(.relaxed) { connection in
+    package func report(host: String, _ states: [PolicyHostState]) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM policy_hosts WHERE host = \(host)")
             for state in states {
                 try connection.run(
@@ -299,20 +298,19 @@ package struct PolicyRepository: Sendable {
     }
 
     /// What the hosts said last, by host and name.
-    package func hosts() throws -> [PolicyHostState] {
-        try database.read { connection in
-            try connection.rows("SELECT host, name, wanted, serving, reason, at FROM policy_hosts ORDER BY host, name").map {
-                try PolicyHostState(
-                    host: $0["host"], name: $0["name"], wanted: $0["wanted"], serving: $0["serving"], reason: $0["reason"],
-                    at: $0["at"])
-            }
+    package func hosts() throws(StoreFailure) -> [PolicyHostState] {
+        try database.rows("SELECT host, name, wanted, serving, reason, at FROM policy_hosts ORDER BY host, name").map {
+            row throws(StoreFailure) in
+            try PolicyHostState(
+                host: row["host"], name: row["name"], wanted: row["wanted"], serving: row["serving"], reason: row["reason"],
+                at: row["at"])
         }
     }
 }
 
 extension PolicyChange {
     /// From columns id, at, actor, action, name, version, hash, hash_before, detail.
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
             number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], name: row["name"],
             version: row["version"], hash: row["hash"], hashBefore: row["hash_before"], detail: row["detail"])
@@ -322,7 +320,7 @@ extension PolicyChange {
 extension Store {
     /// Deletes policies added before a time that are not active, to which no rollback leads, by which no host decides and to
     /// which no logged decision refers; gives their number. The log is only read where there is something to delete.
-    package func deleteUnneededPolicies(addedBefore time: Int64) throws -> Int {
+    package func deleteUnneededPolicies(addedBefore time: Int64) throws(StoreFailure) -> Int {
         let candidates = try policies.unneeded(addedBefore: time)
         guard !candidates.isEmpty else { return 0 }
         let referred = try decisions.policyHashes()

@@ -1,6 +1,7 @@
 // Apps in memory: a question costs no read for its app, and is answered while the store is away.
 
 import Accounts
+import Database
 import Synchronization
 
 /// Apps by `client_id`, each at most `freshness` old while the store answers, and as it was known last while it does not.
@@ -21,7 +22,7 @@ package final class AppDirectory: Sendable {
     package init(_ repository: AppRepository) { self.repository = repository }
 
     /// Reads every app, so that none is unknown should the store go away. Blocks.
-    package func preload(now: Int64) throws {
+    package func preload(now: Int64) throws(StoreFailure) {
         let apps = try repository.decisionApps(limit: Self.capacity)
         entries.withLock { entries in
             for app in apps { entries[app.clientID] = Entry(app: app, readAt: now) }
@@ -40,7 +41,7 @@ package final class AppDirectory: Sendable {
     package func known(_ clientID: String) -> DecisionApp? { entries.withLock { $0[clientID]?.app } }
 
     /// Reads an app. Blocks.
-    package func read(_ clientID: String, now: Int64) throws -> DecisionApp? {
+    package func read(_ clientID: String, now: Int64) throws(StoreFailure) -> DecisionApp? {
         let app = try repository.decisionApp(clientID: clientID)
         entries.withLock { entries in
             if entries.count >= Self.capacity, entries[clientID] == nil { entries.removeAll() }

@@ -1,6 +1,7 @@
 // What follows a decision: showing it again, outcomes, labels, and completing an upgrade.
 
 import Accounts
+import Database
 import JSON
 import RiskPolicy
 
@@ -20,14 +21,21 @@ extension DecisionService {
     package func report(_ report: DecisionReport, of id: String, for team: Requester) async throws -> String {
         _ = try await logged(id, team)
         let time = now()
-        let decision = try await withStore { store in
+        let reported = try await withStore { store in
             switch report {
             case .outcome(let outcome, let challenge):
                 try store.checks.report(decision: id, team: team.number, outcome: outcome, challenge: challenge, now: time)
             case .label(let label): try store.checks.label(decision: id, team: team.number, label, now: time)
             }
         }
-        return DecisionResponse.json(decision, now: time)
+        switch reported {
+        case .success(let decision): return DecisionResponse.json(decision, now: time)
+        case .failure(.notFound): throw DecisionError.notFound
+        case .failure(.notOffered): throw DecisionError.invalid("/challenge", "the decision did not offer this challenge")
+        case .failure(.outOfOrder): throw DecisionError.conflict("report challenge_initiated before passed or failed")
+        case .failure(.contradicts): throw DecisionError.conflict("this challenge was already reported as passed")
+        case .failure(.tooLate): throw DecisionError.conflict("outcomes are accepted for 24 hours after the decision")
+        }
     }
 
     /// Binds the app's own account of an upgrade to the subject of a token, once.
@@ -82,7 +90,8 @@ extension DecisionService {
         let result: DecisionWriteResult
         do {
             result = try await store.decisionWrites.apply(decisionWrite, in: commits)
-        } catch let error where Self.isStoreTrouble(error) {
+        } catch {
+            guard !error.isRefusal else { throw error }
             breaker.failed()
             throw Self.away
         }
@@ -128,22 +137,14 @@ extension DecisionService {
 
     private static let away = DecisionError.unavailable("the store is unavailable", retryAfter: 5)
 
-    /// Runs a call of the store; its trouble becomes 503, its refusals what they mean over HTTP.
+    /// Runs a call of the store; its trouble becomes 503.
     private func withStore<Value: Sendable>(_ body: @escaping @Sendable (Store) throws -> Value) async throws -> Value {
         guard breaker.isClosed else { throw Self.away }
         do {
             return try await executor.run { [store] in try body(store) }
-        } catch let refusal as OutcomeRefusal {
-            switch refusal {
-            case .notFound: throw DecisionError.notFound
-            case .notOffered: throw DecisionError.invalid("/challenge", "the decision did not offer this challenge")
-            case .outOfOrder: throw DecisionError.conflict("report challenge_initiated before passed or failed")
-            case .contradicts: throw DecisionError.conflict("this challenge was already reported as passed")
-            case .tooLate: throw DecisionError.conflict("outcomes are accepted for 24 hours after the decision")
-            }
-        } catch let error where Self.isStoreTrouble(error) {
+        } catch let failure as StoreFailure where !failure.isRefusal {
             breaker.failed()
-            logger.warning("the store does not answer", metadata: ["detail": "\(error)"])
+            logger.warning("the store does not answer", metadata: ["detail": "\(failure)"])
             throw Self.away
         }
     }

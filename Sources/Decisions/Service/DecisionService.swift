@@ -140,9 +140,9 @@ package final class DecisionService: Sendable {
         if breaker.isClosed, !commits.isStalled {
             do {
                 return try await decideWithHistory(asking)
-            } catch let error where Self.isStoreTrouble(error) {
+            } catch let failure as StoreFailure where !failure.isRefusal {
                 breaker.failed()
-                logger.warning("the store does not answer: deciding without history", metadata: ["detail": "\(error)"])
+                logger.warning("the store does not answer: deciding without history", metadata: ["detail": "\(failure)"])
             }
         }
         return try await decideWithoutHistory(asking)
@@ -200,7 +200,7 @@ package final class DecisionService: Sendable {
             case .changed, .boundAlready: continue
             }
         }
-        throw TemporaryStoreError(.busy, "a grant changed again and again")
+        throw StoreFailure.temporary(.busy, "a grant changed again and again")
     }
 
     /// One read on one snapshot; the rates of the app are read again every few seconds.
@@ -299,7 +299,7 @@ package final class DecisionService: Sendable {
             if breaker.isClosed {
                 do {
                     app = try await executor.run { [apps] in try apps.read(clientID, now: time) }
-                } catch let error where Self.isStoreTrouble(error) {
+                } catch let failure as StoreFailure where !failure.isRefusal {
                     breaker.failed()
                 }
             }
@@ -335,7 +335,7 @@ package final class DecisionService: Sendable {
         } catch TokenVerificationFailure.unavailable(let trouble) {
             logger.warning("a token cannot be verified now", metadata: ["detail": "\(trouble)"])
             throw DecisionError.unavailable("the keys of the token's issuer are unavailable", retryAfter: trouble.retryAfter)
-        } catch let error where Self.isStoreTrouble(error) {
+        } catch let failure as StoreFailure where !failure.isRefusal {
             breaker.failed()
             throw DecisionError.unavailable("the issuers cannot be read now", retryAfter: 5)
         }
@@ -381,6 +381,4 @@ package final class DecisionService: Sendable {
         let time = String(decoding: Base32.encode(UInt64(clamping: now), digits: 7), as: UTF8.self)
         return "rd_" + time + Base32.characters(fromRandom: try SecureRandom.bytes(count: 19))
     }
-
-    static func isStoreTrouble(_ error: any Error) -> Bool { error is TemporaryStoreError || error is PermanentStoreError }
 }

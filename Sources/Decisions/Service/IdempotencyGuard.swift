@@ -1,6 +1,7 @@
 // Idempotency keys in front of the service: in memory first, in the store for a restart and for other hosts.
 
 import Accounts
+import Database
 import MailCrypto
 import Synchronization
 
@@ -79,7 +80,7 @@ package final class IdempotencyGuard: Sendable {
                 forget(key)
                 return .otherBody
             }
-        } catch let error where DecisionService.isStoreTrouble(error) {
+        } catch let failure as StoreFailure where !failure.isRefusal {
             breaker.failed()
             return .proceed(Claim(key: key, isStored: false, begunAt: time))
         } catch {

@@ -16,16 +16,19 @@ package struct EndpointRepository: Sendable {
     package func set(
         team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
         _ change: Change
-    ) throws -> EventEndpoint {
+    ) throws(StoreFailure) -> EventEndpoint {
         guard url.isSecure || allowsHTTP else {
-            throw StoreRefusal(
+            throw .refused(
                 .invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
         }
-        let number = try database.write(.durable) { connection in
+        let number = try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            let group =
-                try clientID.map { try connection.appGroup(team: team, clientID: $0) }
-                ?? connection.usualGroup(team: team, change)
+            let group: AppGroup
+            if let clientID {
+                group = try connection.appGroup(team: team, clientID: clientID)
+            } else {
+                group = try connection.usualGroup(team: team, change)
+            }
             try connection.run(
                 """
                 INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, created_at)
@@ -51,21 +54,21 @@ package struct EndpointRepository: Sendable {
         }
         signal.raise()
         guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
-            throw StoreRefusal(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")
+            throw .refused(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")
         }
         return try EventEndpoint(row: row)
     }
 
-    /// The endpoint of an app's group, or `StoreRefusal` (`notFound`).
-    package func endpoint(team id: String, app clientID: String?) throws -> EventEndpoint {
-        try database.read { connection in
+    /// The endpoint of an app's group; `notFound` where there is none.
+    package func endpoint(team id: String, app clientID: String?) throws(StoreFailure) -> EventEndpoint {
+        try database.read { connection throws(StoreFailure) in
             try find(connection, group: group(connection, team: connection.team(id), app: clientID), team: id)
         }
     }
 
     /// All endpoints of a team, or of everyone; those of removed groups, which still have events to deliver, for everyone only.
-    package func endpoints(team id: String? = nil) throws -> [EventEndpoint] {
-        try database.read { connection in
+    package func endpoints(team id: String? = nil) throws(StoreFailure) -> [EventEndpoint] {
+        try database.read { connection throws(StoreFailure) in
             guard let id else {
                 return try connection.rows("\(Self.select) WHERE e.removed_at IS NULL ORDER BY e.id").map(
                     EventEndpoint.init(row:))
@@ -79,10 +82,10 @@ package struct EndpointRepository: Sendable {
 
     /// Removes the endpoint with every event that waits for it: nothing is delivered there from then on. Events that may be many
     /// stay until `removals` has taken them away; nothing finds them any more.
-    package func remove(team id: String, app clientID: String?, _ change: Change) throws {
+    package func remove(team id: String, app clientID: String?, _ change: Change) throws(StoreFailure) {
         // Counted before: whoever writes waits for what follows.
         let pending = try endpoint(team: id, app: clientID).pending
-        try database.write(.durable) { connection in
+        try database.write(.durable) { connection throws(StoreFailure) in
             let group = try group(connection, team: connection.team(id), app: clientID)
             let endpoint = try find(connection, Self.uncounted, group: group, team: id)
             try connection.run(
@@ -92,7 +95,7 @@ package struct EndpointRepository: Sendable {
         }
     }
 
-    private func group(_ connection: any DatabaseConnection, team: Team, app clientID: String?) throws -> AppGroup {
+    private func group(_ connection: any DatabaseConnection, team: Team, app clientID: String?) throws(StoreFailure) -> AppGroup {
         if let clientID { return try connection.appGroup(team: team, clientID: clientID) }
         guard let group = try connection.knownUsualGroup(team: team) else { throw Self.unknown(team.id) }
         return group
@@ -100,14 +103,14 @@ package struct EndpointRepository: Sendable {
 
     private func find(
         _ connection: any DatabaseConnection, _ select: SQL = select, group: AppGroup, team: String
-    ) throws -> EventEndpoint {
+    ) throws(StoreFailure) -> EventEndpoint {
         let row = try connection.row("\(select) WHERE e.group_id = \(group.number)")
         guard let row else { throw Self.unknown(team) }
         return try EventEndpoint(row: row)
     }
 
-    private static func unknown(_ team: String) -> StoreRefusal {
-        StoreRefusal(.notFound, "team \(team) has no such endpoint: see postern endpoint show \(team)")
+    private static func unknown(_ team: String) -> StoreFailure {
+        .refused(.notFound, "team \(team) has no such endpoint: see postern endpoint show \(team)")
     }
 
     static let select = select(
@@ -126,10 +129,10 @@ package struct EndpointRepository: Sendable {
 
 extension EventEndpoint {
     /// From the columns of `EndpointRepository.select`.
-    init(row: SQLRow) throws {
+    init(row: SQLRow) throws(StoreFailure) {
         let url: EndpointURL
-        do { url = try EndpointURL(row["url"]) } catch is StoreRefusal {
-            throw PermanentStoreError(.unexpectedData, "an endpoint's URL cannot be read")
+        do { url = try EndpointURL(row["url"]) } catch  where error.isRefusal {
+            throw .permanent(.unexpectedData, "an endpoint's URL cannot be read")
         }
         try self.init(
             number: row["id"], groupNumber: row["group_id"], audience: row["audience"], url: url,

@@ -22,9 +22,9 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
     /// At most as many octets in the whole.
     private static let maximumLength = 2_000
 
-    /// Reads what an administrator typed. Throws `StoreRefusal` (`invalid`) that says what is wrong.
-    package init(_ text: String) throws {
-        func invalid(_ message: String) -> StoreRefusal { StoreRefusal(.invalid, "the endpoint's URL \(message)") }
+    /// Reads what an administrator typed. Throws `invalid` that says what is wrong.
+    package init(_ text: String) throws(StoreFailure) {
+        func invalid(_ message: String) -> StoreFailure { .refused(.invalid, "the endpoint's URL \(message)") }
         guard text.utf8.count <= Self.maximumLength else { throw invalid("is longer than \(Self.maximumLength) octets") }
         let unsafe: [UInt8] = Array("\"<>\\^`{|}".utf8)
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !unsafe.contains($0) }) else {

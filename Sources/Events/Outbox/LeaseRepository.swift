@@ -23,19 +23,19 @@ package struct LeaseState: Sendable, Hashable {
     package var isFree: Bool { holder.isEmpty }
 }
 
-/// Takes, renews and gives back leases. All methods throw `TemporaryStoreError` or `PermanentStoreError`.
+/// Takes, renews and gives back leases.
 package struct LeaseRepository: Sendable {
     let database: any Database
 
-    package func state(_ name: String) throws -> LeaseState {
+    package func state(_ name: String) throws(StoreFailure) -> LeaseState {
         let row = try database.row("SELECT fence, holder, beat FROM leases WHERE name = \(name)")
         guard let row else { return LeaseState(fence: 0, holder: "", beat: 0) }
         return try LeaseState(fence: row["fence"], holder: row["holder"], beat: row["beat"])
     }
 
     /// Takes the lease if it is still as it was seen; nil where it is not. Durable: a fence that was given is never given again.
-    package func take(_ name: String, seen: LeaseState, holder: String) throws -> Lease? {
-        try database.write(.durable) { connection in
+    package func take(_ name: String, seen: LeaseState, holder: String) throws(StoreFailure) -> Lease? {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let fence: Int64? = try connection.value(
                 """
                 INSERT INTO leases (name, fence, holder, beat) VALUES (\(name), 1, \(holder), 1)
@@ -48,13 +48,13 @@ package struct LeaseRepository: Sendable {
     }
 
     /// Shows the others that the holder works; false where it holds the lease no more.
-    package func renew(_ lease: Lease) throws -> Bool { try change(lease, "beat = beat + 1") }
+    package func renew(_ lease: Lease) throws(StoreFailure) -> Bool { try change(lease, "beat = beat + 1") }
 
     /// Gives it back, if it is ours still: another one may take it at once.
-    package func release(_ lease: Lease) throws { _ = try change(lease, "holder = '', beat = beat + 1") }
+    package func release(_ lease: Lease) throws(StoreFailure) { _ = try change(lease, "holder = '', beat = beat + 1") }
 
-    private func change(_ lease: Lease, _ assignments: SQL) throws -> Bool {
-        try database.write(.relaxed) { connection in
+    private func change(_ lease: Lease, _ assignments: SQL) throws(StoreFailure) -> Bool {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 UPDATE leases SET \(assignments)
@@ -66,7 +66,7 @@ package struct LeaseRepository: Sendable {
 
 extension DatabaseConnection {
     /// Whether the lease is still its holder's, in this transaction.
-    func holds(_ lease: Lease) throws -> Bool {
+    func holds(_ lease: Lease) throws(StoreFailure) -> Bool {
         try row(
             "SELECT fence FROM leases WHERE name = \(lease.name) AND fence = \(lease.fence) AND holder = \(lease.holder)") != nil
     }

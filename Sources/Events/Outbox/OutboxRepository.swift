@@ -40,7 +40,7 @@ package struct OutboxRepository: Sendable {
     package static let counted = 2_000
 
     /// How many events wait, and since when the oldest of them does, of at most `limit`.
-    package func backlog(limit: Int = counted) throws -> Backlog {
+    package func backlog(limit: Int = counted) throws(StoreFailure) -> Backlog {
         let row = try database.row(
             """
             SELECT COUNT(*) AS events, MIN(created_at) AS oldest FROM (
@@ -53,7 +53,7 @@ package struct OutboxRepository: Sendable {
 
     /// Endpoints that events wait for.
     /// - Parameter isCounted: without it, `pending` and `parked` are 0: counting takes long where many wait.
-    package func waitingEndpoints(isCounted: Bool = true) throws -> [EventEndpoint] {
+    package func waitingEndpoints(isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
         try database.rows(
             """
             \(isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
@@ -75,8 +75,8 @@ package struct OutboxRepository: Sendable {
     ///   - window: how many are looked at.
     package func due(
         endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, window: Int = window, under lease: Lease
-    ) throws -> [OutboxEvent]? {
-        try database.read { connection in
+    ) throws(StoreFailure) -> [OutboxEvent]? {
+        try database.read { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return nil }
             if isProbe {
                 let heads = try connection.rows(for: heads(connection, endpoint, window)) {
@@ -109,14 +109,14 @@ package struct OutboxRepository: Sendable {
 
     /// The first pending event of each of so many accounts, from a random one on: a step in the index for each, however many
     /// wait.
-    private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws -> [Int64] {
+    private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws(StoreFailure) -> [Int64] {
         let ofEndpoint: SQL = "state = 'pending' AND endpoint_id = \(endpoint)"
         let last: Int64? = try connection.value("SELECT MAX(account_id) AS last FROM outbox WHERE \(ofEndpoint)")
         guard let last else { return [] }
         func first(after account: SQL) -> SQL {
             "SELECT account_id, id FROM outbox WHERE \(ofEndpoint) AND account_id > \(account) ORDER BY account_id, id LIMIT 1"
         }
-        func heads(after account: Int64, _ count: Int) throws -> [Int64] {
+        func heads(after account: Int64, _ count: Int) throws(StoreFailure) -> [Int64] {
             try connection.values(
                 """
                 WITH RECURSIVE heads (account, event, place) AS (
@@ -138,8 +138,8 @@ package struct OutboxRepository: Sendable {
 
     /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is
     /// another's.
-    package func recordResults(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws -> Bool {
-        try database.write(.relaxed) { connection in
+    package func recordResults(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws(StoreFailure) -> Bool {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return false }
             try markDelivered(results.filter { $0.failure == nil }.map(\.event), connection, now)
             // Events that ended together are one word of their endpoint: the last.
@@ -159,7 +159,7 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    private func markDelivered(_ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64) throws {
+    private func markDelivered(_ events: [OutboxEvent], _ connection: any DatabaseConnection, _ now: Int64) throws(StoreFailure) {
         try connection.run(for: events.map(\.number)) {
             """
             UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
@@ -171,7 +171,7 @@ package struct OutboxRepository: Sendable {
 
     private func markFailed(
         _ event: OutboxEvent, _ failure: DeliveryFailure, _ connection: any DatabaseConnection, _ now: Int64
-    ) throws {
+    ) throws(StoreFailure) {
         try connection.run(
             """
             UPDATE outbox SET attempts = attempts + 1, last_attempt_at = \(now), next_attempt_at = \(failure.retryEventAt),
@@ -181,7 +181,7 @@ package struct OutboxRepository: Sendable {
     }
 
     /// It works. What waits because it failed becomes due.
-    private func noteSuccess(of endpoint: Int64, _ connection: any DatabaseConnection, _ now: Int64) throws {
+    private func noteSuccess(of endpoint: Int64, _ connection: any DatabaseConnection, _ now: Int64) throws(StoreFailure) {
         let row = try connection.row(
             "SELECT failures, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)")
         guard let row else { return }
@@ -200,7 +200,9 @@ package struct OutboxRepository: Sendable {
             """)
     }
 
-    private func noteFailure(of endpoint: Int64, _ failure: DeliveryFailure, _ connection: any DatabaseConnection) throws {
+    private func noteFailure(
+        of endpoint: Int64, _ failure: DeliveryFailure, _ connection: any DatabaseConnection
+    ) throws(StoreFailure) {
         try connection.run(
             """
             UPDATE endpoint_health SET failures = CASE WHEN failures < \(failure.endpointFailures) THEN \(failure.endpointFailures)
@@ -214,8 +216,8 @@ package struct OutboxRepository: Sendable {
     /// - Parameters:
     ///   - event: seconds from now on that an event waits at most.
     ///   - endpoint: that an endpoint does.
-    package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             // An endpoint may ask for a longer wait than an event has: one with an event that waits too long was told by the same
             // clock.
             try connection.run(
@@ -228,7 +230,7 @@ package struct OutboxRepository: Sendable {
         }
         return try inSteps(.relaxed) { _ in
             "o.state = 'pending' AND o.next_attempt_at > \(now + event)"
-        } change: { connection, events in
+        } change: { connection, events throws(StoreFailure) in
             try connection.run(for: events) {
                 """
                 UPDATE outbox SET next_attempt_at = \(now)
@@ -239,10 +241,10 @@ package struct OutboxRepository: Sendable {
     }
 
     /// Parks what waited for three days; how many.
-    package func parkExpired(now: Int64) throws -> Int {
+    package func parkExpired(now: Int64) throws(StoreFailure) -> Int {
         try inSteps(.relaxed) { _ in
             "o.state = 'pending' AND o.park_at <= \(now)"
-        } change: { connection, events in
+        } change: { connection, events throws(StoreFailure) in
             try connection.run(for: events) {
                 "\(Self.parking(now)) WHERE id IN \($0) AND state = 'pending' AND park_at <= \(now)"
             }
@@ -259,11 +261,11 @@ package struct OutboxRepository: Sendable {
     ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.
     /// - Returns: how many were changed.
     private func inSteps(
-        _ durability: Durability, _ condition: (any DatabaseConnection) throws -> SQL,
-        change: (any DatabaseConnection, [Int64]) throws -> Int
-    ) throws -> Int {
-        let (selected, last): (SQL, Int64) = try database.read {
-            (try condition($0), try $0.value("SELECT MAX(id) AS last FROM outbox") ?? 0)
+        _ durability: Durability, _ condition: TransactionBody<SQL>,
+        change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
+    ) throws(StoreFailure) -> Int {
+        let (selected, last): (SQL, Int64) = try database.read { connection throws(StoreFailure) in
+            (try condition(connection), try connection.value("SELECT MAX(id) AS last FROM outbox") ?? 0)
         }
         var (count, after, isOver, isFirst) = (0, Int64(0), false, true)
         while !isOver {
@@ -276,15 +278,15 @@ package struct OutboxRepository: Sendable {
             after = events.last ?? after
             guard isFirst || !events.isEmpty else { break }
             isFirst = false
-            count += try database.write(durability) { try change($0, events) }
+            count += try database.write(durability) { connection throws(StoreFailure) in try change(connection, events) }
         }
         return count
     }
 
     /// Deletes what ended long ago, at most `limit`, and marks endpoints of removed groups that nothing waits for as removed; how
     /// many events.
-    package func deleteEnded(now: Int64, limit: Int = 1000) throws -> Int {
-        try database.write(.relaxed) { connection in
+    package func deleteEnded(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
             let count = try connection.run(
                 """
                 DELETE FROM outbox WHERE id IN (
@@ -316,8 +318,8 @@ package struct OutboxRepository: Sendable {
     package func events(
         team: String? = nil, state: OutboxEvent.State? = nil, account: Int64? = nil, jti: String? = nil, before: Int64? = nil,
         limit: Int = 100
-    ) throws -> [OutboxEvent] {
-        try database.read { connection in
+    ) throws(StoreFailure) -> [OutboxEvent] {
+        try database.read { connection throws(StoreFailure) in
             var conditions: [SQL] = []
             if let team {
                 conditions.append("e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(try connection.team(team).number))")
@@ -332,12 +334,12 @@ package struct OutboxRepository: Sendable {
     }
 
     /// Makes parked events pending again, for three more days: one, or all of a team's. How many.
-    package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws -> Int {
+    package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
         // Where a later step fails, those of the earlier ones are due all the same.
         defer { signal.raise() }
-        return try inSteps(.durable) { connection in
+        return try inSteps(.durable) { connection throws(StoreFailure) in
             try selection(connection, "o.state <> 'delivered'", jti: jti, team: team)
-        } change: { connection, events in
+        } change: { connection, events throws(StoreFailure) in
             let count = try connection.run(for: events) {
                 """
                 UPDATE outbox SET state = 'pending', ended_at = NULL, next_attempt_at = \(EventMoment.atOnce),
@@ -357,10 +359,10 @@ package struct OutboxRepository: Sendable {
     }
 
     /// Parks pending events by hand: one, or all of a team's. How many.
-    package func park(jti: String? = nil, team: String? = nil, _ change: Change) throws -> Int {
-        try inSteps(.durable) { connection in
+    package func park(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
+        try inSteps(.durable) { connection throws(StoreFailure) in
             try selection(connection, "o.state = 'pending'", jti: jti, team: team)
-        } change: { connection, events in
+        } change: { connection, events throws(StoreFailure) in
             let count = try connection.run(for: events) { "\(Self.parking(change.now)) WHERE id IN \($0) AND state = 'pending'" }
             try connection.audit(change, "event.park", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
             return count
@@ -370,10 +372,10 @@ package struct OutboxRepository: Sendable {
     /// A condition for `inSteps`.
     private func selection(
         _ connection: any DatabaseConnection, _ state: SQL, jti: String?, team: String?
-    ) throws -> SQL {
+    ) throws(StoreFailure) -> SQL {
         if let jti {
             guard try connection.row("SELECT id FROM outbox WHERE jti = \(jti)") != nil else {
-                throw StoreRefusal(.notFound, "there is no event \(jti): see postern event list")
+                throw .refused(.notFound, "there is no event \(jti): see postern event list")
             }
             return "\(state) AND o.jti = \(jti)"
         }
@@ -383,10 +385,10 @@ package struct OutboxRepository: Sendable {
     }
 
     /// Puts an event that means nothing into the outbox, to try the endpoint; its `jti`.
-    package func test(_ endpoint: EventEndpoint, _ change: Change) throws -> String {
+    package func test(_ endpoint: EventEndpoint, _ change: Change) throws(StoreFailure) -> String {
         let jti = Base32.characters(
-            fromRandom: try database.write(.durable) { connection in
-                let octets = try connection.freshOctets(32)
+            fromRandom: try database.write(.durable) { connection throws(StoreFailure) in
+                let octets = try SecureRandom.octets(32)
                 try connection.post(
                     .test, endpoint: endpoint.number, account: 0, sub: "test", email: nil,
                     jti: Base32.characters(fromRandom: octets),
@@ -410,7 +412,7 @@ package struct OutboxRepository: Sendable {
 }
 
 extension OutboxEvent {
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         let createdAt: Int64 = try row["created_at"]
         try self.init(
             number: row["id"], jti: row["jti"], endpointNumber: row["endpoint_id"], audience: row["audience"],

@@ -91,20 +91,21 @@ package struct Problem: Error, Sendable {
     package init(_ error: any Error) {
         switch error {
         case let problem as Problem: self = problem
-        case let refusal as StoreRefusal: self = Problem(refusal)
+        case let failure as StoreFailure: self = Problem(failure)
         case is ConnectionGuard.GivenUp: self = .tooSlow
-        case is TemporaryStoreError, is CancellationError: self = .unavailable()
+        case is CancellationError: self = .unavailable()
         case let error as any HTTPResponseError: self = Problem(status: error.status)
         default: self = .fault()
         }
     }
 
-    private init(_ refusal: StoreRefusal) {
-        let message = refusal.publicMessage
-        switch refusal.code {
-        case .notFound: self = .notFound(message)
-        case .exists, .unmet, .limit: self = .conflict(message)
-        default: self = .invalid(message)
+    private init(_ failure: StoreFailure) {
+        switch failure.code {
+        case .temporary: self = .unavailable()
+        case .permanent: self = .fault()
+        case .refused(.notFound): self = .notFound(failure.publicMessage)
+        case .refused(.exists), .refused(.unmet), .refused(.limit): self = .conflict(failure.publicMessage)
+        case .refused(.invalid): self = .invalid(failure.publicMessage)
         }
     }
 
@@ -149,7 +150,7 @@ extension Problem: HTTPResponseError {
     }
 }
 
-extension StoreRefusal {
-    /// Without the command that the message ends with: those are for administrators at the machine.
+extension StoreFailure {
+    /// That of a refusal, without the command that the message ends with: those are for administrators at the machine.
     package var publicMessage: String { message.range(of: ": see postern ").map { String(message[..<$0.lowerBound]) } ?? message }
 }

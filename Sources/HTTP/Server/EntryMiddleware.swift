@@ -106,7 +106,8 @@ struct EntryMiddleware: RouterMiddleware {
 extension Logger {
     /// Logs what became 500 or 503. Names kinds, and texts of our own errors only: others may hold what someone sent.
     package func requestFailed(_ error: any Error) {
-        let shown = error is TemporaryStoreError || error is PermanentStoreError ? "\(error)" : "\(type(of: error))"
+        let failure = error as? StoreFailure
+        let shown = failure?.isRefusal == false ? "\(error)" : "\(type(of: error))"
         self.error("request failed", metadata: ["error": "\(shown)"])
     }
 }

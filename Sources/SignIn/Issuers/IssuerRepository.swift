@@ -11,11 +11,11 @@ package struct IssuerRepository: Sendable {
     let database: any Database
 
     /// Adds an issuer. Refused for a name or an `iss` that is in use.
-    package func add(_ issuer: Issuer, _ change: Change) throws -> Issuer {
+    package func add(_ issuer: Issuer, _ change: Change) throws(StoreFailure) -> Issuer {
         let name = try Identifier.checked(issuer.name, "an issuer's name")
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             guard try connection.value("SELECT COUNT(*) AS count FROM issuers") ?? 0 < Self.maximumCount else {
-                throw StoreRefusal(.limit, "there are \(Self.maximumCount) issuers, which is the maximum")
+                throw .refused(.limit, "there are \(Self.maximumCount) issuers, which is the maximum")
             }
             let row = try connection.row(
                 """
@@ -26,8 +26,7 @@ package struct IssuerRepository: Sendable {
                 """)
             guard row != nil else {
                 let other: String? = try connection.value("SELECT name FROM issuers WHERE iss = \(issuer.iss)")
-                throw StoreRefusal(
-                    .exists, other.map { "issuer \($0) already has this iss" } ?? "issuer \(name) already exists")
+                throw .refused(.exists, other.map { "issuer \($0) already has this iss" } ?? "issuer \(name) already exists")
             }
             try connection.audit(
                 change, "issuer.add", "issuer:\(name)", "\(issuer.source.rawValue) \(issuer.algorithms.joined(separator: ","))")
@@ -36,19 +35,21 @@ package struct IssuerRepository: Sendable {
     }
 
     /// All issuers by name.
-    package func issuers() throws -> [Issuer] {
-        try database.read { try $0.rows("\(Self.select) ORDER BY name").map(Issuer.init(row:)) }
+    package func issuers() throws(StoreFailure) -> [Issuer] {
+        try database.rows("\(Self.select) ORDER BY name").map(Issuer.init(row:))
     }
 
-    /// The issuer of this name, or `StoreRefusal` (`notFound`).
-    package func issuer(_ name: String) throws -> Issuer { try database.read { try issuer($0, name) } }
+    /// The issuer of this name, or `notFound`.
+    package func issuer(_ name: String) throws(StoreFailure) -> Issuer {
+        try database.read { connection throws(StoreFailure) in try issuer(connection, name) }
+    }
 
     /// Removes an issuer with the keys kept of it.
-    package func remove(_ name: String, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func remove(_ name: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let issuer = try issuer(connection, name)
             guard try !configured(connection).contains(issuer.name) else {
-                throw StoreRefusal(.unmet, "issuer \(issuer.name) is configured in postern.yaml: remove it there, under issuers")
+                throw .refused(.unmet, "issuer \(issuer.name) is configured in postern.yaml: remove it there, under issuers")
             }
             try connection.run("DELETE FROM issuer_keys WHERE issuer_id = \(issuer.number)")
             try connection.run("DELETE FROM issuers WHERE id = \(issuer.number)")
@@ -59,9 +60,9 @@ package struct IssuerRepository: Sendable {
     // MARK: Those of the configuration
 
     /// Which issuers are in the configuration; the others were added by command.
-    package func configured() throws -> Set<String> { try database.read(configured) }
+    package func configured() throws(StoreFailure) -> Set<String> { try database.read(configured) }
 
-    private func configured(_ connection: any DatabaseConnection) throws -> Set<String> {
+    private func configured(_ connection: any DatabaseConnection) throws(StoreFailure) -> Set<String> {
         let value: String? = try connection.value("SELECT value FROM settings WHERE name = \(Self.configuredSetting)")
         return Set((value ?? "").split(separator: " ").map(String.init))
     }
@@ -70,19 +71,19 @@ package struct IssuerRepository: Sendable {
 
     /// Makes the issuers of the configuration those of the store: adds, changes and removes what was configured, and leaves what
     /// a command added. Writes only where something differs.
-    /// Throws `StoreRefusal` (`exists`) for a name or an `iss` that a command has added: there is one place for each issuer.
-    package func configure(_ wanted: [Issuer], _ change: Change) throws {
-        let wanted = try wanted.map { issuer in
+    /// Throws `exists` for a name or an `iss` that a command has added: there is one place for each issuer.
+    package func configure(_ wanted: [Issuer], _ change: Change) throws(StoreFailure) {
+        let wanted = try wanted.map { issuer throws(StoreFailure) in
             _ = try Identifier.checked(issuer.name, "an issuer's name")
             return issuer
         }
-        let isSettled = try database.read { connection in
+        let isSettled = try database.read { connection throws(StoreFailure) in
             let present = try connection.rows(Self.select).map(Issuer.init(row:))
             return try configured(connection) == Set(wanted.map(\.name))
                 && wanted.allSatisfy { issuer in present.contains { $0.isSame(as: issuer) } }
         }
         guard !isSettled else { return }
-        try database.write(.durable) { connection in
+        try database.write(.durable) { connection throws(StoreFailure) in
             let old = try configured(connection)
             let names = Set(wanted.map(\.name))
             for name in old.subtracting(names).sorted() {
@@ -98,7 +99,7 @@ package struct IssuerRepository: Sendable {
                 if let other = present.first(where: {
                     !old.contains($0.name) || ($0.name != issuer.name && names.contains($0.name))
                 }) {
-                    throw StoreRefusal(
+                    throw .refused(
                         .exists,
                         old.contains(other.name)
                             ? "issuers \(other.name) and \(issuer.name) of postern.yaml have the same iss"
@@ -121,7 +122,9 @@ package struct IssuerRepository: Sendable {
     }
 
     /// The keys kept of an issuer that changed are not those of the new one.
-    private func replace(_ connection: any DatabaseConnection, _ old: [Issuer], by issuer: Issuer, now: Int64) throws {
+    private func replace(
+        _ connection: any DatabaseConnection, _ old: [Issuer], by issuer: Issuer, now: Int64
+    ) throws(StoreFailure) {
         for issuer in old {
             try connection.run("DELETE FROM issuer_keys WHERE issuer_id = \(issuer.number)")
             try connection.run("DELETE FROM issuers WHERE id = \(issuer.number)")
@@ -136,22 +139,20 @@ package struct IssuerRepository: Sendable {
     }
 
     /// The keys kept of an issuer, where they came from this very source.
-    package func keys(of name: String, location: String) throws -> IssuerKeys? {
-        try database.read { connection in
-            try connection.row(
-                """
-                SELECT k.document, k.fetched_at, k.fresh_until FROM issuer_keys k JOIN issuers i ON i.id = k.issuer_id
-                WHERE i.name = \(name) AND i.location = \(location)
-                """
-            ).map {
-                try IssuerKeys(document: $0["document"], fetchedAt: $0["fetched_at"], freshUntil: $0["fresh_until"])
-            }
+    package func keys(of name: String, location: String) throws(StoreFailure) -> IssuerKeys? {
+        try database.row(
+            """
+            SELECT k.document, k.fetched_at, k.fresh_until FROM issuer_keys k JOIN issuers i ON i.id = k.issuer_id
+            WHERE i.name = \(name) AND i.location = \(location)
+            """
+        ).map { row throws(StoreFailure) in
+            try IssuerKeys(document: row["document"], fetchedAt: row["fetched_at"], freshUntil: row["fresh_until"])
         }
     }
 
     /// Keeps the keys of an issuer, unless newer ones are kept or its source is another one by now.
-    package func keep(_ keys: IssuerKeys, of name: String, location: String) throws {
-        _ = try database.write(.relaxed) { connection in
+    package func keep(_ keys: IssuerKeys, of name: String, location: String) throws(StoreFailure) {
+        _ = try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
                 INSERT INTO issuer_keys (issuer_id, document, fetched_at, fresh_until)
@@ -167,9 +168,9 @@ package struct IssuerRepository: Sendable {
     private static let select: SQL =
         "SELECT id, name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at FROM issuers"
 
-    private func issuer(_ connection: any DatabaseConnection, _ name: String) throws -> Issuer {
+    private func issuer(_ connection: any DatabaseConnection, _ name: String) throws(StoreFailure) -> Issuer {
         guard let row = try connection.row("\(Self.select) WHERE name = \(name)") else {
-            throw StoreRefusal(.notFound, "there is no issuer \(name): see postern issuer list")
+            throw .refused(.notFound, "there is no issuer \(name): see postern issuer list")
         }
         return try Issuer(row: row)
     }
@@ -177,7 +178,7 @@ package struct IssuerRepository: Sendable {
 
 extension Issuer {
     /// From the columns of `IssuerRepository.select`.
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         let algorithms: String = try row["algorithms"]
         try self.init(
             number: row["id"], name: row["name"], iss: row["iss"], source: row["source"], location: row["location"],

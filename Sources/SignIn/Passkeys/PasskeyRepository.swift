@@ -19,8 +19,8 @@ package struct PasskeyRepository: Sendable {
     private static let (randomLength, timeLength) = (16, 8)
 
     /// A challenge for a browser, by its cookie. Nothing is kept of it until it is used.
-    package func challenge(_ ceremony: Ceremony, browser: String, now: Int64) throws -> [UInt8] {
-        let head = try SecretHash.newOctets(Self.randomLength) + Self.octets(now + PasskeyLimits.challenge)
+    package func challenge(_ ceremony: Ceremony, browser: String, now: Int64) throws(StoreFailure) -> [UInt8] {
+        let head = try SecureRandom.octets(Self.randomLength) + Self.octets(now + PasskeyLimits.challenge)
         return head + code(head, ceremony, browser)
     }
 
@@ -43,7 +43,7 @@ package struct PasskeyRepository: Sendable {
     }
 
     /// Notes that a challenge was used; whether it was the first time.
-    private func use(_ connection: any DatabaseConnection, _ challenge: [UInt8], expiry: Int64) throws -> Bool {
+    private func use(_ connection: any DatabaseConnection, _ challenge: [UInt8], expiry: Int64) throws(StoreFailure) -> Bool {
         try connection.run(
             """
             INSERT INTO used_challenges (challenge_hash, expires_at) VALUES (\(SHA256.hash(challenge)), \(expiry))
@@ -57,47 +57,50 @@ package struct PasskeyRepository: Sendable {
     package func userHandle(_ user: String) -> [UInt8] { page.secrets.hash(.userHandle, user) }
 
     /// All of a user, the oldest first.
-    package func passkeys(user id: String) throws -> [Passkey] {
-        try database.read { connection in
+    package func passkeys(user id: String) throws(StoreFailure) -> [Passkey] {
+        try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             return try connection.rows(
                 """
                 SELECT id, credential_id, name_key, name_sealed, backed_up, created_at, last_used_at FROM passkeys
                 WHERE user_id = \(user) ORDER BY id
                 """
-            ).map { row in
-                let name = try SealedValue(row: row, "name").map { try sealer.open($0, .passkeyName(user: user)) }
+            ).map { row throws(StoreFailure) in
+                guard let name = try SealedValue(row: row, "name") else {
+                    throw .permanent(.unexpectedData, "a passkey has no name")
+                }
                 return try Passkey(
-                    number: row["id"], credentialID: row["credential_id"], name: String(decoding: name ?? [], as: UTF8.self),
+                    number: row["id"], credentialID: row["credential_id"],
+                    name: String(decoding: try sealer.open(name, .passkeyName(user: user)), as: UTF8.self),
                     isBackedUp: row["backed_up"], createdAt: row["created_at"], lastUsedAt: row["last_used_at"])
             }
         }
     }
 
     /// Adds the passkey that a browser made.
-    /// - Throws: `StoreRefusal`: `invalid` for what is no registration of ours, `exists` for one that is known, `limit`.
+    /// - Throws: `invalid` for what is no registration of ours, `exists` for one that is known, `limit`.
     package func add(
         user id: String, _ party: RelyingParty, clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8],
         browser: String, name: String, _ change: Change
-    ) throws {
+    ) throws(StoreFailure) {
         guard let expiry = expiry(challenge, .create, browser: browser, now: change.now) else {
-            throw StoreRefusal(.invalid, "this page was open for too long: reload it and try again")
+            throw .refused(.invalid, "this page was open for too long: reload it and try again")
         }
         let made: RelyingParty.Registration
         do throws(WebAuthnError) {
             made = try party.register(clientData: clientData, attestationObject: attestationObject, challenge: challenge)
         } catch {
-            throw StoreRefusal(.invalid, "the passkey cannot be verified: \(error)")
+            throw .refused(.invalid, "the passkey cannot be verified: \(error)")
         }
         let name = Self.checkedName(name)
-        try database.write(.durable) { connection in
+        try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             guard try use(connection, challenge, expiry: expiry) else {
-                throw StoreRefusal(.invalid, "this passkey was added already")
+                throw .refused(.invalid, "this passkey was added already")
             }
             let count: Int = try connection.value("SELECT COUNT(*) AS count FROM passkeys WHERE user_id = \(user)") ?? 0
             guard count < PasskeyLimits.perUser else {
-                throw StoreRefusal(.limit, "there are \(PasskeyLimits.perUser) passkeys: remove one first")
+                throw .refused(.limit, "there are \(PasskeyLimits.perUser) passkeys: remove one first")
             }
             let sealed = try sealer.seal(Array(name.utf8), .passkeyName(user: user), connection)
             let number: Int64? = try connection.value(
@@ -109,7 +112,7 @@ package struct PasskeyRepository: Sendable {
                     \(made.authenticatorData.flags.contains(.backedUp)), \(sealed.key), \(sealed.octets), \(change.now))
                 ON CONFLICT (credential_id) DO NOTHING RETURNING id
                 """)
-            guard let number else { throw StoreRefusal(.exists, "this passkey is known already") }
+            guard let number else { throw .refused(.exists, "this passkey is known already") }
             try connection.audit(change, "passkey.add", "user:\(id)", "passkey \(number)")
         }
     }
@@ -124,11 +127,11 @@ package struct PasskeyRepository: Sendable {
     }
 
     /// Removes one; `notFound` for another user's.
-    package func remove(user id: String, number: Int64, _ change: Change) throws {
-        try database.write(.durable) { connection in
+    package func remove(user id: String, number: Int64, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             guard try connection.run("DELETE FROM passkeys WHERE id = \(number) AND user_id = \(user)") == 1 else {
-                throw StoreRefusal(.notFound, "there is no such passkey")
+                throw .refused(.notFound, "there is no such passkey")
             }
             try connection.audit(change, "passkey.remove", "user:\(id)", "passkey \(number)")
         }
@@ -143,7 +146,7 @@ package struct PasskeyRepository: Sendable {
         let credential: RelyingParty.KnownCredential
     }
 
-    private func known(_ credentialID: [UInt8]) throws -> Known? {
+    private func known(_ credentialID: [UInt8]) throws(StoreFailure) -> Known? {
         let row = try database.row(
             """
             SELECT p.id, p.user_id, u.handle, p.public_key, p.sign_count FROM passkeys p JOIN users u ON u.id = p.user_id
@@ -152,7 +155,7 @@ package struct PasskeyRepository: Sendable {
         guard let row else { return nil }
         let (octets, count): ([UInt8], Int64) = try (row["public_key"], row["sign_count"])
         guard let key = try? COSEKey(octets: octets), let count = UInt32(exactly: count) else {
-            throw PermanentStoreError(.unexpectedData, "a passkey's public key cannot be read")
+            throw .permanent(.unexpectedData, "a passkey's public key cannot be read")
         }
         return try Known(
             number: row["id"], user: row["user_id"], userID: row["handle"],
@@ -167,7 +170,7 @@ package struct PasskeyRepository: Sendable {
     package func signIn(
         _ party: RelyingParty, credentialID: [UInt8], clientData: [UInt8], authenticatorData: [UInt8], signature: [UInt8],
         userHandle: [UInt8]?, challenge: [UInt8], browser: String, replacing old: String?, now: Int64
-    ) throws -> PasskeySignIn {
+    ) throws(StoreFailure) -> PasskeySignIn {
         guard let expiry = expiry(challenge, .get, browser: browser, now: now) else {
             return .refused(userID: nil, reason: "the challenge is not of this browser, or too old")
         }
@@ -184,7 +187,7 @@ package struct PasskeyRepository: Sendable {
             return .refused(userID: known.userID, reason: error.description)
         }
         let session = try SecretHash.newToken()
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             guard try use(connection, challenge, expiry: expiry) else {
                 return .refused(userID: known.userID, reason: "the challenge was used already")
             }

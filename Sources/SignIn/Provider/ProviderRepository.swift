@@ -20,15 +20,15 @@ package struct ProviderRepository: Sendable {
     /// Notes the user's consent and issues a code. Refused: an app, user or inbox that is not there, a redirect URI that is not
     /// registered for the app, an e-mail address for a user without verified inbox.
     package func authorize<T>(
-        _ request: ProviderAuthorization, _ change: Change, finish: (IssuedCode) throws -> T
-    ) throws -> T {
+        _ request: ProviderAuthorization, _ change: Change, finish: (IssuedCode) throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> T {
         let code = try Self.token("pc_")
-        return try events.write(at: change.now) { connection, tracker in
+        return try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let app = try app(connection, request.grant.clientID)
             let registered = try connection.row(
                 "SELECT 1 FROM app_redirects WHERE app_id = \(app) AND uri = \(request.redirectURI)")
             guard registered != nil else {
-                throw StoreRefusal(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
+                throw .refused(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
             }
             if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
             let given = try grants.authorize(connection, tracker, request.grant, change)
@@ -61,8 +61,8 @@ package struct ProviderRepository: Sendable {
 
     /// Whom `user_hint` means to this client: a user by the `sub` that the client's team knows, or that the app's earlier team
     /// knew before it moved, whether or not the user's grant has followed. Nil for anything else.
-    package func userID(hint sub: String, clientID: String, now: Int64) throws -> String? {
-        try database.read { connection in
+    package func userID(hint sub: String, clientID: String, now: Int64) throws(StoreFailure) -> String? {
+        try database.read { connection throws(StoreFailure) in
             let (team, group) = try connection.appGroup(clientID: clientID)
             return try connection.value(
                 """
@@ -76,13 +76,13 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    private func refuseUnreachable(_ connection: any DatabaseConnection, _ user: String) throws {
+    private func refuseUnreachable(_ connection: any DatabaseConnection, _ user: String) throws(StoreFailure) {
         let verified = try connection.row(
             """
             SELECT id FROM inboxes WHERE user_id = \(connection.userNumber(user)) AND verified_at IS NOT NULL
                 AND reply_only = 0 LIMIT 1
             """)
-        guard verified != nil else { throw StoreRefusal(.unmet, "user \(user) has no verified inbox") }
+        guard verified != nil else { throw .refused(.unmet, "user \(user) has no verified inbox") }
     }
 
     // MARK: Tokens
@@ -91,10 +91,10 @@ package struct ProviderRepository: Sendable {
     /// - Parameter challenge: SHA-256 of the `code_verifier`; nil where the client sent none.
     package func redeem<T: Sendable>(
         code: String, client: ProviderClient, redirectURI: String, challenge: [UInt8]?, now: Int64,
-        finish: (IssuedTokens) throws -> T
-    ) throws -> TokenOutcome<T> {
+        finish: (IssuedTokens) throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> TokenOutcome<T> {
         let hash = secrets.hash(.authorizationCode, code)
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
                 SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
@@ -151,9 +151,9 @@ package struct ProviderRepository: Sendable {
     ///   - dailyLimit: refreshes with one token on one day (UTC).
     package func refresh<T: Sendable>(
         token: String, client: ProviderClient, scopes asked: Set<String>? = nil, dailyLimit: Int, now: Int64,
-        finish: (IssuedTokens) throws -> T
-    ) throws -> TokenOutcome<T> {
-        try database.write(.durable) { connection in
+        finish: (IssuedTokens) throws(StoreFailure) -> T
+    ) throws(StoreFailure) -> TokenOutcome<T> {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
                 SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.used_day, r.uses, r.generation,
@@ -189,33 +189,33 @@ package struct ProviderRepository: Sendable {
     }
 
     /// An access token of the client itself.
-    package func clientToken(_ client: ProviderClient, scope: String, now: Int64) throws -> String {
-        try database.write(.durable) { try accessToken($0, app: client.appNumber, refresh: nil, scopes: scope, now: now) }
+    package func clientToken(_ client: ProviderClient, scope: String, now: Int64) throws(StoreFailure) -> String {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try accessToken(connection, app: client.appNumber, refresh: nil, scopes: scope, now: now)
+        }
     }
 
     /// Who holds an access token; nil where it is unknown or has expired, or the consent behind it ended.
-    package func holder(accessToken token: String, now: Int64) throws -> AccessTokenHolder? {
-        try database.read { connection in
-            let row = try connection.row(
-                """
-                SELECT a.client_id, t.handle, x.scopes FROM access_tokens x
-                JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id
-                JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
-                WHERE x.token_hash = \(secrets.hash(.accessToken, token)) AND x.expires_at > \(now)
-                    AND (x.refresh_id IS NULL OR EXISTS (
-                    SELECT 1 FROM refresh_tokens r JOIN grants c ON c.id = r.grant_id
-                    WHERE r.id = x.refresh_id AND c.state = 'authorized' AND c.generation = r.generation))
-                """)
-            return try row.map {
-                try AccessTokenHolder(clientID: $0["client_id"], teamID: $0["handle"], scopes: Self.scopes($0["scopes"]))
-            }
+    package func holder(accessToken token: String, now: Int64) throws(StoreFailure) -> AccessTokenHolder? {
+        let row = try database.row(
+            """
+            SELECT a.client_id, t.handle, x.scopes FROM access_tokens x
+            JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id
+            JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
+            WHERE x.token_hash = \(secrets.hash(.accessToken, token)) AND x.expires_at > \(now)
+                AND (x.refresh_id IS NULL OR EXISTS (
+                SELECT 1 FROM refresh_tokens r JOIN grants c ON c.id = r.grant_id
+                WHERE r.id = x.refresh_id AND c.state = 'authorized' AND c.generation = r.generation))
+            """)
+        return try row.map { row throws(StoreFailure) in
+            try AccessTokenHolder(clientID: row["client_id"], teamID: row["handle"], scopes: Self.scopes(row["scopes"]))
         }
     }
 
     /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified;
     /// with a client's own that token alone.
-    package func revoke(token: String, client: ProviderClient, _ change: Change) throws -> RevocationOutcome {
-        try events.write(at: change.now) { connection, tracker in
+    package func revoke(token: String, client: ProviderClient, _ change: Change) throws(StoreFailure) -> RevocationOutcome {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let access = secrets.hash(.accessToken, token)
             let row = try connection.row(
                 """
@@ -244,9 +244,9 @@ package struct ProviderRepository: Sendable {
     }
 
     /// Deletes codes and access tokens that expired, at most 1,000 of each at a time; how many there were of the more frequent.
-    package func deleteExpired(now: Int64) throws -> Int {
-        try database.write(.relaxed) { connection in
-            try [("authorization_codes", "code_hash"), ("access_tokens", "token_hash")].map { table, key in
+    package func deleteExpired(now: Int64) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try [("authorization_codes", "code_hash"), ("access_tokens", "token_hash")].map { table, key throws(StoreFailure) in
                 try connection.run(
                     """
                     DELETE FROM \(raw: table)
@@ -258,16 +258,16 @@ package struct ProviderRepository: Sendable {
 
     // MARK: Parts
 
-    private func app(_ connection: any DatabaseConnection, _ clientID: String) throws -> Int64 {
+    private func app(_ connection: any DatabaseConnection, _ clientID: String) throws(StoreFailure) -> Int64 {
         guard let number: Int64 = try connection.value("SELECT id FROM apps WHERE client_id = \(clientID)") else {
-            throw StoreRefusal(.notFound, "there is no app \(clientID): see postern app list")
+            throw .refused(.notFound, "there is no app \(clientID): see postern app list")
         }
         return number
     }
 
     private func accessToken(
         _ connection: any DatabaseConnection, app: Int64, refresh: Int64?, scopes: String, now: Int64
-    ) throws -> String {
+    ) throws(StoreFailure) -> String {
         let token = try Self.token("pa_")
         try connection.run(
             """
@@ -282,7 +282,7 @@ package struct ProviderRepository: Sendable {
     /// removed a moment ago.
     private func account(
         _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
-    ) throws -> Int64? {
+    ) throws(StoreFailure) -> Int64? {
         let change = Change(actor: "client:\(client.clientID)", now: now)
         try TransferRepository.move(connection, grant: grant, addresses: grants.addresses, change)
         return try connection.value(
@@ -297,7 +297,7 @@ package struct ProviderRepository: Sendable {
     private func subject(
         _ connection: any DatabaseConnection, clientID: String, group: Int64, account number: Int64, scopes: Set<String>,
         nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, now: Int64
-    ) throws -> TokenSubject {
+    ) throws(StoreFailure) -> TokenSubject {
         let account = try connection.account(number)
         let transferSub: String? = try connection.value(
             """
@@ -327,7 +327,7 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    private static func token(_ prefix: String) throws -> String { prefix + (try SecretHash.newToken()) }
+    private static func token(_ prefix: String) throws(StoreFailure) -> String { prefix + (try SecretHash.newToken()) }
     private static func text(_ scopes: Set<String>) -> String { scopes.sorted().joined(separator: " ") }
     private static func scopes(_ text: String) -> Set<String> { Set(text.split(separator: " ").map(String.init)) }
 }

@@ -80,13 +80,13 @@ package struct PortalRepository: Sendable {
     let secrets: SecretHash
 
     /// A link for anyone who has this verified inbox; nil where no one has it. Any spelling of a mailbox will do, and the link
-    /// goes to the one that was verified. Throws `StoreRefusal` (`limit`) beyond a limit.
+    /// goes to the one that was verified. Throws `limit` beyond a limit.
     /// - Parameter browser: the cookie of the browser that asked; the link works there alone.
     package func signInLink(
         for inbox: InboxAddress, browser: String, limits: NoticeLimits, now: Int64
-    ) throws -> PageLink? {
+    ) throws(StoreFailure) -> PageLink? {
         let search = inboxes.index.search(inbox.revealed)
-        let found = try database.read { connection -> (Int64, String, Int64)? in
+        let found = try database.read { connection throws(StoreFailure) -> (Int64, String, Int64)? in
             let rows = try connection.rows(
                 """
                 SELECT i.user_id, u.handle, i.number,
@@ -107,17 +107,17 @@ package struct PortalRepository: Sendable {
         }
         do {
             return try link(.signIn, user: user, id: id, inbox: number, browser: browser, limits: limits, now: now)
-        } catch let refusal as StoreRefusal {
+        } catch  where error.isRefusal {
             try addCode(browser: browser, now: now)
-            throw refusal
+            throw error
         }
     }
 
     /// A link that asks again before a user is deleted; it goes to the inbox of the session.
     package func deletionLink(
         for session: PageSession, browser: String, limits: NoticeLimits, now: Int64
-    ) throws -> PageLink {
-        let user = try database.read { try $0.userNumber(session.userID) }
+    ) throws(StoreFailure) -> PageLink {
+        let user = try database.read { connection throws(StoreFailure) in try connection.userNumber(session.userID) }
         return try link(
             .deletion, user: user, id: session.userID, inbox: session.inboxNumber, browser: browser, limits: limits, now: now)
     }
@@ -125,9 +125,9 @@ package struct PortalRepository: Sendable {
     private func link(
         _ purpose: PageLinkPurpose, user: Int64, id: String, inbox number: Int64, browser: String, limits: NoticeLimits,
         now: Int64
-    ) throws -> PageLink {
+    ) throws(StoreFailure) -> PageLink {
         let token = try SecretHash.newToken()
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let inbox = try inboxes.inbox(connection, user: user, id: id, .number(number))
             try connection.reserveNotice(
                 purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical,
@@ -158,7 +158,9 @@ package struct PortalRepository: Sendable {
     }
 
     /// Looks at a link.
-    package func state(of token: String, _ purpose: PageLinkPurpose, browser: String?, now: Int64) throws -> LinkState {
+    package func state(
+        of token: String, _ purpose: PageLinkPurpose, browser: String?, now: Int64
+    ) throws(StoreFailure) -> LinkState {
         let wanted: [UInt8]? = try database.value(
             """
             SELECT browser_hash FROM page_links
@@ -172,9 +174,9 @@ package struct PortalRepository: Sendable {
 
     /// Uses a link up and opens a session: its token for the cookie. Nil where the link is not good in this browser.
     /// - Parameter replacing: the token of a session that the browser has; it ends.
-    package func signIn(link token: String, browser: String, replacing old: String?, now: Int64) throws -> String? {
+    package func signIn(link token: String, browser: String, replacing old: String?, now: Int64) throws(StoreFailure) -> String? {
         let session = try SecretHash.newToken()
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
             try open(connection, session, of: used, by: .mail, replacing: old, now: now)
             return session
@@ -185,7 +187,7 @@ package struct PortalRepository: Sendable {
     func open(
         _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), by method: SignInMethod,
         replacing old: String?, now: Int64
-    ) throws {
+    ) throws(StoreFailure) {
         if let old {
             try connection.run("DELETE FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
         }
@@ -199,8 +201,9 @@ package struct PortalRepository: Sendable {
     }
 
     /// Uses a link of deletion up; whether it was good, in this browser and for the user of this session.
-    package func useDeletionLink(_ token: String, session: PageSession, browser: String, now: Int64) throws -> Bool {
-        try database.write(.durable) { connection in
+    package func useDeletionLink(_ token: String, session: PageSession, browser: String, now: Int64) throws(StoreFailure) -> Bool
+    {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(session.userID)
             return try use(connection, token, .deletion, browser: browser, user: user, now: now) != nil
         }
@@ -209,7 +212,7 @@ package struct PortalRepository: Sendable {
     private func use(
         _ connection: any DatabaseConnection, _ token: String, _ purpose: PageLinkPurpose, browser: String, user: Int64? = nil,
         now: Int64
-    ) throws -> (user: Int64, inbox: Int64)? {
+    ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
         // All in the condition: what is looked for by its hash is deleted or nothing is, so that of two at once one wins.
         let row = try connection.row(
             """
@@ -218,11 +221,11 @@ package struct PortalRepository: Sendable {
                 AND (CAST(\(user) AS BIGINT) IS NULL OR user_id = \(user))
             RETURNING user_id, inbox_id
             """)
-        return try row.map { try ($0["user_id"], $0["inbox_id"]) }
+        return try row.map { row throws(StoreFailure) in try (row["user_id"], row["inbox_id"]) }
     }
 
     /// The session of a cookie; nil where it is unknown, has expired or was idle for too long.
-    package func session(_ token: String, now: Int64) throws -> PageSession? {
+    package func session(_ token: String, now: Int64) throws(StoreFailure) -> PageSession? {
         let hash = secrets.hash(.session, token)
         let row = try database.row(
             """
@@ -233,8 +236,8 @@ package struct PortalRepository: Sendable {
         guard let row else { return nil }
         let number: Int64 = try row["id"]
         if try row["seen_at"] <= now - PageLifetime.seen {
-            try database.write(.relaxed) {
-                try $0.run(
+            try database.write(.relaxed) { connection throws(StoreFailure) in
+                try connection.run(
                     "UPDATE page_sessions SET seen_at = \(now) WHERE id = \(number) AND seen_at < \(now)")
             }
         }
@@ -242,31 +245,34 @@ package struct PortalRepository: Sendable {
     }
 
     /// The sessions of a user that are good now, the newest first.
-    package func sessions(user id: String, now: Int64) throws -> [OpenSession] {
-        try database.read { connection in
+    package func sessions(user id: String, now: Int64) throws(StoreFailure) -> [OpenSession] {
+        try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             return try connection.rows(
                 """
                 SELECT id, created_at, seen_at, method FROM page_sessions
                 WHERE user_id = \(user) AND expires_at > \(now) AND seen_at > \(now - PageLifetime.idle) ORDER BY id DESC
                 """
-            ).map { try OpenSession(number: $0["id"], createdAt: $0["created_at"], seenAt: $0["seen_at"], method: $0["method"]) }
+            ).map { row throws(StoreFailure) in
+                try OpenSession(
+                    number: row["id"], createdAt: row["created_at"], seenAt: row["seen_at"], method: row["method"])
+            }
         }
     }
 
     /// Ends another session of the same user; `notFound` where there is none of that number.
-    package func end(session number: Int64, of session: PageSession) throws {
-        try database.write(.durable) { connection in
+    package func end(session number: Int64, of session: PageSession) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(session.userID)
             guard try connection.run("DELETE FROM page_sessions WHERE id = \(number) AND user_id = \(user)") == 1 else {
-                throw StoreRefusal(.notFound, "this session has ended already")
+                throw .refused(.notFound, "this session has ended already")
             }
         }
     }
 
     /// Ends a session, or all of its user's.
-    package func signOut(_ session: PageSession, everywhere: Bool) throws {
-        try database.write(.durable) { connection in
+    package func signOut(_ session: PageSession, everywhere: Bool) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             if everywhere {
                 let user = try connection.userNumber(session.userID)
                 try connection.run("DELETE FROM page_sessions WHERE user_id = \(user)")
@@ -280,7 +286,7 @@ package struct PortalRepository: Sendable {
 
 extension DatabaseConnection {
     /// Deletes all but the newest rows of a user.
-    fileprivate func keepNewest(_ count: Int, of table: String, user: Int64) throws {
+    fileprivate func keepNewest(_ count: Int, of table: String, user: Int64) throws(StoreFailure) {
         try run(
             """
             DELETE FROM \(raw: table) WHERE user_id = \(user) AND id NOT IN
@@ -291,5 +297,5 @@ extension DatabaseConnection {
 
 extension PortalRepository {
     /// A random value for the cookie of a browser: 32 characters of base32.
-    package static func newBrowserToken() throws -> String { try SecretHash.newToken() }
+    package static func newBrowserToken() throws(StoreFailure) -> String { try SecretHash.newToken() }
 }

@@ -20,11 +20,11 @@ extension PortalRepository {
     ///   - code: as typed; spaces and hyphens do not count.
     ///   - browser: the cookie of the browser that asked; its last code alone is good.
     ///   - replacing: the token of a session that the browser has; it ends.
-    package func signIn(code: String, browser: String, replacing old: String?, now: Int64) throws -> String? {
+    package func signIn(code: String, browser: String, replacing old: String?, now: Int64) throws(StoreFailure) -> String? {
         let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })
         let session = try SecretHash.newToken()
         let browser = secrets.hash(.browser, browser)
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             // Counted before it is compared, and in one statement: of many at once none is one too many.
             let row = try connection.row(
                 """
@@ -52,7 +52,7 @@ extension PortalRepository {
     /// The code of a link; nil, and one that nobody gets in its place, after many wrong ones.
     func addCode(
         _ connection: any DatabaseConnection, link: Int64, user: Int64, browser: String, now: Int64
-    ) throws -> String? {
+    ) throws(StoreFailure) -> String? {
         let wrong: Int? = try connection.value(
             """
             SELECT CAST(SUM(tries) AS BIGINT) AS wrong FROM page_codes
@@ -64,16 +64,16 @@ extension PortalRepository {
     }
 
     /// A code that nobody gets, for a browser that asked for nobody's inbox.
-    func addCode(browser: String, now: Int64) throws {
+    func addCode(browser: String, now: Int64) throws(StoreFailure) {
         let code = try SecretHash.newCode()
-        try database.write(.durable) {
-            try addCode($0, code, link: nil, user: nil, browser: browser, now: now)
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try addCode(connection, code, link: nil, user: nil, browser: browser, now: now)
         }
     }
 
     private func addCode(
         _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, browser: String, now: Int64
-    ) throws {
+    ) throws(StoreFailure) {
         let keptUntil = now + (user == nil ? PageLifetime.link : SignInCodeLimits.day)
         try connection.run(
             """

@@ -15,24 +15,28 @@ package struct IdentityKeyRepository: Sendable {
     let sealer: Sealer
 
     /// All keys, the newest first.
-    package func keys() throws -> [IdentityKey] {
-        try database.read { try $0.rows("\(Self.select) ORDER BY id DESC").map(IdentityKey.init(row:)) }
+    package func keys() throws(StoreFailure) -> [IdentityKey] {
+        try database.rows("\(Self.select) ORDER BY id DESC").map(IdentityKey.init(row:))
     }
 
     /// Grows with every change; 0 while there is no key. Cheap enough to be asked every second.
-    package func revision() throws -> Int64 { try database.read(revision) }
+    package func revision() throws(StoreFailure) -> Int64 { try database.read(revision) }
 
     /// The active key and its private part (PEM), what is published (active, next, retiring), and the revision of both. The
     /// active one is nil before the first start.
-    package func signing() throws -> (revision: Int64, active: (key: IdentityKey, pem: String)?, published: [IdentityKey]) {
-        try database.read { connection in
+    package func signing() throws(StoreFailure) -> (
+        revision: Int64, active: (key: IdentityKey, pem: String)?, published: [IdentityKey]
+    ) {
+        try database.read { connection throws(StoreFailure) in
             let published = try connection.rows(
                 """
                 \(Self.select) WHERE state <> 'retired'
                 ORDER BY CASE state WHEN 'active' THEN 0 WHEN 'next' THEN 1 ELSE 2 END, id DESC
                 """
             ).map(IdentityKey.init(row:))
-            let active = try published.first { $0.state == .active }.map { ($0, try pem(connection, $0)) }
+            let active = try published.first { $0.state == .active }.map { key throws(StoreFailure) in
+                (key, try pem(connection, key))
+            }
             return (try revision(connection), active, published)
         }
     }
@@ -40,8 +44,8 @@ package struct IdentityKeyRepository: Sendable {
     /// Puts the two keys of a new installation in: one signs at once, as no one knows an older one. Does nothing where there is
     /// an active key; of several hosts that start together one wins.
     /// - Returns: whether the keys were taken.
-    package func install(active: NewIdentityKey, next: NewIdentityKey, _ change: Change) throws -> Bool {
-        try database.write(.durable) { connection in
+    package func install(active: NewIdentityKey, next: NewIdentityKey, _ change: Change) throws(StoreFailure) -> Bool {
+        try database.write(.durable) { connection throws(StoreFailure) in
             guard try current(connection, .active) == nil else { return false }
             if let old = try current(connection, .next) { try end(connection, old, change) }
             try insert(connection, active, .active, change)
@@ -55,13 +59,13 @@ package struct IdentityKeyRepository: Sendable {
     /// Refused where the next key was published less than `publicationBeforeUse` ago, unless `early`.
     package func rotate(
         replacement: NewIdentityKey, early: Bool, _ change: Change
-    ) throws -> (active: IdentityKey, replaced: IdentityKey, next: IdentityKey) {
-        try database.write(.durable) { connection in
+    ) throws(StoreFailure) -> (active: IdentityKey, replaced: IdentityKey, next: IdentityKey) {
+        try database.write(.durable) { connection throws(StoreFailure) in
             guard let old = try current(connection, .active), let new = try current(connection, .next) else {
-                throw StoreRefusal(.unmet, "there are no keys yet: postern signing-key generate generates them")
+                throw .refused(.unmet, "there are no keys yet: postern signing-key generate generates them")
             }
             guard early || change.now - new.createdAt >= Self.publicationBeforeUse else {
-                throw StoreRefusal(
+                throw .refused(
                     .unmet,
                     "the next key has been published for less than \(Self.publicationBeforeUse / 3600) hours, and receivers may not "
                         + "know it yet: try again later, or repeat with --early")
@@ -85,17 +89,17 @@ package struct IdentityKeyRepository: Sendable {
 
     /// Ends a replaced key before its time: what it signed is valid nowhere from then on. Refused for the active one and the
     /// next.
-    package func retire(_ keyID: String, _ change: Change) throws -> IdentityKey {
-        try database.write(.durable) { connection in
+    package func retire(_ keyID: String, _ change: Change) throws(StoreFailure) -> IdentityKey {
+        try database.write(.durable) { connection throws(StoreFailure) in
             guard let row = try connection.row("\(Self.select) WHERE kid = \(keyID)") else {
-                throw StoreRefusal(.notFound, "there is no key \(keyID): see postern signing-key list")
+                throw .refused(.notFound, "there is no key \(keyID): see postern signing-key list")
             }
             let key = try IdentityKey(row: row)
             switch key.state {
             case .retired: return key
             case .retiring: break
             case .active, .next:
-                throw StoreRefusal(.unmet, "\(keyID) is the \(key.state.rawValue) key: rotate first")
+                throw .refused(.unmet, "\(keyID) is the \(key.state.rawValue) key: rotate first")
             }
             try end(connection, key, change)
             try connection.audit(change, "signing-key.retire", "signing-key:\(keyID)", "was retiring")
@@ -106,11 +110,11 @@ package struct IdentityKeyRepository: Sendable {
     /// Ends the replaced keys of which nothing can be under way any more. For housekeeping.
     /// - Returns: how many there were.
     @discardableResult
-    package func retireExpired(_ change: Change) throws -> Int {
+    package func retireExpired(_ change: Change) throws(StoreFailure) -> Int {
         let bound = change.now - Self.publicationAfterUse
         let query: SQL = "\(Self.select) WHERE state = 'retiring' AND deactivated_at <= \(bound)"
         guard try database.row(query) != nil else { return 0 }
-        return try database.write(.durable) { connection in
+        return try database.write(.durable) { connection throws(StoreFailure) in
             let keys = try connection.rows(query).map(IdentityKey.init(row:))
             for key in keys {
                 try end(connection, key, change)
@@ -120,7 +124,7 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    private func end(_ connection: any DatabaseConnection, _ key: IdentityKey, _ change: Change) throws {
+    private func end(_ connection: any DatabaseConnection, _ key: IdentityKey, _ change: Change) throws(StoreFailure) {
         try connection.run(
             """
             UPDATE identity_keys SET state = 'retired', private_key = NULL, private_sealed = NULL, retired_at = \(change.now),
@@ -132,7 +136,7 @@ package struct IdentityKeyRepository: Sendable {
     @discardableResult
     private func insert(
         _ connection: any DatabaseConnection, _ new: NewIdentityKey, _ state: IdentityKey.State, _ change: Change
-    ) throws -> IdentityKey {
+    ) throws(StoreFailure) -> IdentityKey {
         let sealed = try sealer.seal(new.pem, .identityKey(new.keyID), connection)
         let number = try connection.inserted(
             """
@@ -143,11 +147,11 @@ package struct IdentityKeyRepository: Sendable {
         return try key(connection, number)
     }
 
-    private func pem(_ connection: any DatabaseConnection, _ key: IdentityKey) throws -> String {
+    private func pem(_ connection: any DatabaseConnection, _ key: IdentityKey) throws(StoreFailure) -> String {
         let row = try connection.row(
             "SELECT private_key, private_sealed FROM identity_keys WHERE id = \(key.number)")
-        guard let sealed = try row.flatMap({ try SealedValue(row: $0, "private") }) else {
-            throw PermanentStoreError(.unexpectedData, "the active key has no private part")
+        guard let sealed = try row.flatMap({ row throws(StoreFailure) in try SealedValue(row: row, "private") }) else {
+            throw .permanent(.unexpectedData, "the active key has no private part")
         }
         return try sealer.openText(sealed, .identityKey(key.keyID))
     }
@@ -155,27 +159,27 @@ package struct IdentityKeyRepository: Sendable {
     private static let select: SQL =
         "SELECT id, kid, public_jwk, state, created_at, activated_at, deactivated_at, retired_at FROM identity_keys"
 
-    private func key(_ connection: any DatabaseConnection, _ number: Int64) throws -> IdentityKey {
+    private func key(_ connection: any DatabaseConnection, _ number: Int64) throws(StoreFailure) -> IdentityKey {
         guard let row = try connection.row("\(Self.select) WHERE id = \(number)") else {
-            throw PermanentStoreError(.unexpectedData, "a key disappeared")
+            throw .permanent(.unexpectedData, "a key disappeared")
         }
         return try IdentityKey(row: row)
     }
 
-    private func current(_ connection: any DatabaseConnection, _ state: IdentityKey.State) throws -> IdentityKey? {
+    private func current(_ connection: any DatabaseConnection, _ state: IdentityKey.State) throws(StoreFailure) -> IdentityKey? {
         try connection.row("\(Self.select) WHERE state = \(state)").map(IdentityKey.init(row:))
     }
 
-    private func revision(_ connection: any DatabaseConnection) throws -> Int64 {
+    private func revision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
         try connection.value("SELECT MAX(revision) AS revision FROM identity_keys") ?? 0
     }
 
-    private func nextRevision(_ connection: any DatabaseConnection) throws -> Int64 { try revision(connection) + 1 }
+    private func nextRevision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 { try revision(connection) + 1 }
 }
 
 extension IdentityKey {
     /// From the columns of `IdentityKeyRepository.select`.
-    fileprivate init(row: SQLRow) throws {
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
             number: row["id"], keyID: row["kid"], publicJWK: row["public_jwk"], state: row["state"], createdAt: row["created_at"],
             activatedAt: row["activated_at"], deactivatedAt: row["deactivated_at"], retiredAt: row["retired_at"])

@@ -87,7 +87,7 @@ package actor IdentitySigner {
             }
         }
         guard let active = stored.active else {
-            throw PermanentStoreError(.unexpectedData, "there is no active signing key")
+            throw StoreFailure.permanent(.unexpectedData, "there is no active signing key")
         }
         do {
             let published = try stored.published.map { key throws(JSONError) in
@@ -97,7 +97,7 @@ package actor IdentitySigner {
                 revision: stored.revision, key: try IdentitySigningKey(pem: active.pem),
                 document: PublishedKeys.document(published))
         } catch {
-            throw PermanentStoreError(.unexpectedData, "the signing key \(active.key.keyID) cannot be read: \(error)")
+            throw StoreFailure.permanent(.unexpectedData, "the signing key \(active.key.keyID) cannot be read: \(error)")
         }
     }
 }

@@ -1,6 +1,7 @@
 // A team ends what its users began with it, and has its events sent again.
 
 import Accounts
+import Database
 import Events
 import Foundation
 import InternetMessage
@@ -50,7 +51,9 @@ import Testing
         #expect(try await rig.ask(.delete, path, key: juice).status == 404)
         #expect(try await rig.ask(.get, path, key: juice).status == 404)
         func stones() throws -> Int64 {
-            try rig.store.database.read { try $0.value("SELECT COUNT(*) FROM tombstones", Int64.self) ?? -1 }
+            try rig.store.database.read { connection throws(StoreFailure) in
+                try connection.value("SELECT COUNT(*) FROM tombstones", Int64.self) ?? -1
+            }
         }
         #expect(try stones() == 0)
         // The operator's is the user's own.

@@ -1,6 +1,7 @@
 // POST /v1/notifications/{issuer}: events of other issuers, through every check.
 
 import Accounts
+import Database
 import SignIn
 import API
 import Foundation
@@ -31,7 +32,7 @@ import Testing
             }
             let document = JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))
             let text = JSONValue.object(document).text
-            try rig.store.database.write(.durable) { connection in
+            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
                 try connection.run(
                     """
                     INSERT INTO issuers (name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at)
@@ -40,7 +41,7 @@ import Testing
             }
             _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
             let sub = sub
-            try rig.store.database.write(.durable) { connection in
+            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
                 let account = try connection.inserted(
                     "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, \(sub), 1) RETURNING id")
                 try connection.run(

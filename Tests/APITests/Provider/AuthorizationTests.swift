@@ -1,5 +1,6 @@
 // POST /v1/authorizations: what an operator's sign-in page sends and gets, and what the app learns by it.
 
+import Database
 import SignIn
 import Foundation
 import HTTPTypes
@@ -195,7 +196,9 @@ import Testing
         for answer in [first, exchanged, refreshed] { #expect(try await rig.claims(answer).orgID == "school-17") }
         // Policies know the user as managed, until an authorization without one.
         func isManaged() throws -> Bool? {
-            try rig.api.store.database.read { try $0.value("SELECT is_managed FROM users", Int64.self).map { $0 == 1 } }
+            try rig.api.store.database.read { connection throws(StoreFailure) in
+                try connection.value("SELECT is_managed FROM users", Int64.self).map { $0 == 1 }
+            }
                 ?? nil
         }
         #expect(try isManaged() == true)

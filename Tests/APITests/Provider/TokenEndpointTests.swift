@@ -15,7 +15,7 @@ import Testing
     @Test func aBodyThatNeverEndsIs408Here() {
         let error = AuthError(ConnectionGuard.GivenUp())
         #expect(error.status == .requestTimeout && error.code == "invalid_request")
-        #expect(AuthError(StoreRefusal(.notFound, "inner words")).status == .internalServerError)
+        #expect(AuthError(StoreFailure.refused(.notFound, "inner words")).status == .internalServerError)
     }
 
     @Test func aRefreshWithANarrowerScopeGivesTheNarrowerOne() async throws {

@@ -99,7 +99,7 @@ struct AccountCommand: ParsableCommand {
                 }
                 let apps = try store.apps.apps(team: account.teamID)
                 guard let found = apps.first(where: { $0.clientID == app }) else {
-                    throw StoreRefusal(
+                    throw StoreFailure.refused(
                         .notFound, "team \(account.teamID) has no app \(app): see postern app list \(account.teamID)")
                 }
                 let isRevoked = try store.grants.revoke(account: account.number, group: found.group, thisChange())
@@ -183,7 +183,8 @@ struct AccountArgument: ParsableArguments {
     func resolve(_ store: Store) throws -> Account {
         guard words.count == 2 else { return try store.accounts.account(sub: words[0]) }
         guard let account = try store.accounts.accounts(team: words[0], user: words[1]).first else {
-            throw StoreRefusal(.notFound, "user \(words[1]) has no account with team \(words[0]): see postern account list")
+            throw StoreFailure.refused(
+                .notFound, "user \(words[1]) has no account with team \(words[0]): see postern account list")
         }
         return account
     }

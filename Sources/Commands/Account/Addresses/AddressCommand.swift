@@ -174,7 +174,7 @@ struct AddressArgument: ParsableArguments {
         guard words.count == 2 else { return try AddrSpec.typed(words[0]) }
         let addresses = try store.addresses.addresses(team: words[0], user: words[1])
         guard let address = addresses.first(where: \.isCurrent) ?? addresses.last else {
-            throw StoreRefusal(
+            throw StoreFailure.refused(
                 .notFound, "user \(words[1]) has no relay address with team \(words[0]): see postern address issue --help")
         }
         return address.address

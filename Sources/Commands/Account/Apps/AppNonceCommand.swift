@@ -35,7 +35,7 @@ extension AppCommand {
                     return form
                 }
                 guard let app = try store.apps.decisionApp(clientID: clientID), app.teamID == team else {
-                    throw StoreRefusal(.notFound, "team \(team) has no app \(clientID): see postern app list \(team)")
+                    throw StoreFailure.refused(.notFound, "team \(team) has no app \(clientID): see postern app list \(team)")
                 }
                 let (form, isRequired) = (wanted ?? app.nonceForm, required ?? app.isNonceRequired)
                 if form != app.nonceForm || isRequired != app.isNonceRequired {

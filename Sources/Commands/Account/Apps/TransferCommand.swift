@@ -77,7 +77,8 @@ struct TransferCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 guard let found = try store.transfers.transfers(app: clientID).first(where: { $0.state != .finished }) else {
-                    throw StoreRefusal(.notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
+                    throw StoreFailure.refused(
+                        .notFound, "no transfer of app \(clientID) is in progress: see postern transfer status")
                 }
                 guard yes else {
                     throw CommandError.usage(

@@ -97,7 +97,7 @@ struct StoreCommand: ParsableCommand {
             let counts = try installation.withInstallation { installation in
                 let running = try installation.store.runningServices(now: PosternClock.now())
                 guard live || running.isEmpty else {
-                    throw StoreRefusal(
+                    throw StoreFailure.refused(
                         .unmet,
                         "postern serve is running (\(running.joined(separator: "; "))): stop it first, "
                             + "or see --live; nothing was changed")

@@ -178,7 +178,7 @@ struct DecisionCommand: ParsableCommand {
     /// The decision, or one line of error.
     static func find(_ id: String, _ store: Store) throws -> LoggedDecision {
         guard let found = try store.decisions.decision(id) else {
-            throw StoreRefusal(.notFound, "no decision has the id \(id.prefix(64)): see postern decision list")
+            throw StoreFailure.refused(.notFound, "no decision has the id \(id.prefix(64)): see postern decision list")
         }
         return found
     }

@@ -6,6 +6,7 @@ import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
+import Support
 
 extension SignInRoutes {
     /// The client. In the body (`client_secret_post`) or by HTTP Basic, and not by both (RFC 6749 section 2.3).
@@ -44,7 +45,7 @@ extension SignInRoutes {
         }
         guard let basic = request.credentials(of: "basic"), let octets = Data(base64Encoded: basic),
             let colon = octets.firstIndex(of: UInt8(ascii: ":")),
-            let clientID = FormBody.decode(octets[..<colon]), let secret = FormBody.decode(octets[(colon + 1)...])
+            let clientID = FormEncoding.decode(octets[..<colon]), let secret = FormEncoding.decode(octets[(colon + 1)...])
         else {
             throw AuthError.invalidClient("the Authorization field is not Basic with client_id and client_secret", byHeader: true)
         }

@@ -39,5 +39,6 @@ extension Migration {
         Migration(37, "deliveryLease", PackageResources._037_deliveryLease_sql),
         Migration(38, "removedApps", PackageResources._038_removedApps_sql),
         Migration(39, "cheaperTriggers", PackageResources._039_cheaperTriggers_sql),
+        Migration(40, "openID", PackageResources._040_openID_sql),
     ]
 }

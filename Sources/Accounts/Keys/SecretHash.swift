@@ -17,6 +17,12 @@ package struct SecretHash: Sendable, SecretHolder {
         case refreshToken = "refresh token"
         case accessToken = "access token"
         case session
+        case clientSecret = "client secret"
+        case clientAssertion = "client assertion"
+        case authorizationRequest = "authorization request"
+        case endSession = "end session"
+        /// The key that an answer's content is encrypted under.
+        case authorizationContent = "authorization content"
     }
 
     private let key: [UInt8]

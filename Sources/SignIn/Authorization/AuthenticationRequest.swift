@@ -69,7 +69,7 @@ package struct AuthenticationRequest: Sendable, Hashable, Codable {
     /// Whom the client expects: an address or anything else. Never logged.
     package let loginHint: String?
     /// A token of ours about the user whom the client expects; its signature is not checked yet.
-    package let identityTokenHint: String?
+    package var identityTokenHint: String?
     /// Language tags (RFC 5646), the preferred one first.
     package let uiLocales: [String]
     /// `acr` values, the preferred one first.

@@ -32,7 +32,7 @@ package struct AuthorizationParameters: Sendable {
     package var clientID: String? { self["client_id"] }
 
     /// The value of a parameter that came once; nil where it is absent, empty or repeated.
-    subscript(name: String) -> String? {
+    package subscript(name: String) -> String? {
         guard !repeated.contains(name), let value = values[name], !value.isEmpty else { return nil }
         return value
     }

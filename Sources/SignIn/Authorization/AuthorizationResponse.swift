@@ -5,11 +5,11 @@ import MailCrypto
 import Support
 
 /// What goes back to the client.
-package struct AuthorizationResponse: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
     package let target: AuthorizationResponseTarget
     private let members: [Member]
 
-    private struct Member: Sendable, Hashable {
+    private struct Member: Sendable, Hashable, Codable {
         let name: String
         let value: String
     }
@@ -83,10 +83,19 @@ package struct RenderedPage: Sendable, Hashable {
     package let policy: String
 }
 
+extension RenderedPage {
+    /// A page for the user, who gets no further.
+    package static func message(title: String, text: String) -> RenderedPage {
+        Page.message.filled(["title": Page.escape(title), "text": Page.escape(text)])
+    }
+}
+
 /// A page of `Pages` with its script.
 private struct Page: Sendable {
     static let formPost = Page(html: PackageResources.form_post_html, script: PackageResources.form_post_js)
     static let webMessage = Page(html: PackageResources.web_message_html, script: PackageResources.web_message_js)
+
+    static let message = Page(html: PackageResources.message_html, script: [])
 
     /// The text between places, and the names of the places: at odd positions.
     private let parts: [String]

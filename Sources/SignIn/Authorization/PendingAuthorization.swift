@@ -1,0 +1,153 @@
+// Between /auth/authorize and the answer: the request on its way through the sign-in page, and the answer on its way to the browser.
+
+import Accounts
+import Database
+import Foundation
+import MailCrypto
+import Support
+
+/// A checked request that a sign-in page works on.
+package struct PendingAuthorization: Sendable, Codable {
+    /// Seconds for which a page may work on it: for whoever waits for a mail, or looks for a key.
+    package static let lifetime: Int64 = 3_600
+
+    package let request: AuthenticationRequest
+    /// The `sub` of a valid `id_token_hint`.
+    package let subjectHint: String?
+    /// Keyed hash of the cookie of the browser that asked.
+    let browser: [UInt8]
+    /// Seconds since 1970.
+    package let createdAt: Int64
+
+    /// Whether the user must have signed in after the request (`prompt=login`), and until when at the latest (`max_age`).
+    /// - Parameter time: when they signed in, seconds since 1970.
+    package func accepts(authenticatedAt time: Int64, now: Int64) -> Bool {
+        if request.prompts.contains(.login), time < createdAt { return false }
+        return request.maximumAge.map { time >= now - $0 } ?? true
+    }
+}
+
+/// Seals requests for the page, so that none is stored before someone signs in, and keeps answers until they are fetched.
+package struct PendingAuthorizations: Sendable {
+    /// Octets of the random part that each identifier begins with: the key is made from it, and each is used once.
+    private static let tokenLength = 20
+    private static let nonce = [UInt8](repeating: 0, count: 12)
+
+    let database: any Database
+    let secrets: SecretHash
+
+    /// What waits for a browser.
+    private struct Answer: Codable {
+        let response: AuthorizationResponse
+        let browser: [UInt8]
+    }
+
+    /// An identifier for the page's URL, which holds the request sealed: base64url.
+    /// - Parameter browser: the cookie of the browser that asked.
+    package func seal(_ request: AuthenticationRequest, subjectHint: String?, browser: String, now: Int64) throws -> String {
+        let pending = PendingAuthorization(
+            request: request, subjectHint: subjectHint, browser: secrets.hash(.browser, browser), createdAt: now)
+        return try seal(pending, .authorizationRequest)
+    }
+
+    /// The request of an identifier; nil for what we did not seal, and once it is too old.
+    package func open(_ identifier: String, now: Int64) -> PendingAuthorization? {
+        guard let (token, sealed) = Self.parts(identifier),
+            let pending: PendingAuthorization = decrypt(sealed, token, .authorizationRequest),
+            pending.createdAt <= now, now < pending.createdAt + PendingAuthorization.lifetime
+        else { return nil }
+        return pending
+    }
+
+    /// The same for a request to sign out.
+    package func seal(_ request: EndSessionRequest, now: Int64) throws -> String {
+        try seal(SignOut(request: request, createdAt: now), .endSession)
+    }
+
+    /// A request to sign out; nil for what we did not seal, and once it is too old.
+    package func openEndSession(_ identifier: String, now: Int64) -> EndSessionRequest? {
+        guard let (token, sealed) = Self.parts(identifier), let found: SignOut = decrypt(sealed, token, .endSession),
+            found.createdAt <= now, now < found.createdAt + PendingAuthorization.lifetime
+        else { return nil }
+        return found.request
+    }
+
+    /// Keeps the answer to a request for its browser, for as long as a code lives. Refused where the request was answered.
+    package func answer(_ identifier: String, with response: AuthorizationResponse, now: Int64) throws {
+        guard let (token, _) = Self.parts(identifier), let pending = open(identifier, now: now) else {
+            throw StoreRefusal(.invalid, "the request is unknown or has expired")
+        }
+        let content = try encrypt(Answer(response: response, browser: pending.browser), token, .authorizationContent)
+        // The row of an answer that was fetched stays without it, as long as its request can be opened.
+        let added = try database.write(.durable) { connection in
+            try connection.run(
+                """
+                INSERT INTO authorization_answers (request_hash, content, expires_at)
+                VALUES (\(hash(token)), \(content), \(pending.createdAt + PendingAuthorization.lifetime + ProviderLifetime.code))
+                ON CONFLICT (request_hash) DO NOTHING
+                """)
+        }
+        guard added > 0 else { throw StoreRefusal(.exists, "the request was answered already") }
+    }
+
+    /// The answer to a request, once and for the browser that asked; nil otherwise.
+    package func take(_ identifier: String, browser: String) throws -> AuthorizationResponse? {
+        guard let (token, _) = Self.parts(identifier) else { return nil }
+        return try database.write(.durable) { connection in
+            let stored: [UInt8]? = try connection.value(
+                "SELECT content FROM authorization_answers WHERE request_hash = \(hash(token))")
+            guard let stored, let answer: Answer = decrypt(stored, token, .authorizationContent),
+                constantTimeEqual(answer.browser, secrets.hash(.browser, browser))
+            else { return nil }
+            // Of two at once one wins: what it looks for is there or is not.
+            let taken = try connection.run(
+                """
+                UPDATE authorization_answers SET content = \([UInt8]())
+                WHERE request_hash = \(hash(token)) AND content = \(stored)
+                """)
+            return taken > 0 ? answer.response : nil
+        }
+    }
+
+    // MARK: Parts
+
+    private struct SignOut: Codable {
+        let request: EndSessionRequest
+        let createdAt: Int64
+    }
+
+    private func seal(_ value: some Encodable, _ purpose: SecretHash.Purpose) throws -> String {
+        let token: [UInt8]
+        do { token = try SecureRandom.bytes(count: Self.tokenLength) } catch {
+            throw TemporaryStoreError(.resources, "no randomness: \(error)")
+        }
+        return Base64URL.encode(token + (try encrypt(value, token, purpose)))
+    }
+
+    private static func parts(_ identifier: String) -> (token: [UInt8], sealed: [UInt8])? {
+        guard identifier.utf8.count <= 65_536, let octets = Base64URL.decode(identifier.utf8), octets.count > tokenLength else {
+            return nil
+        }
+        return (Array(octets.prefix(tokenLength)), Array(octets.dropFirst(tokenLength)))
+    }
+
+    private func hash(_ token: [UInt8]) -> [UInt8] { secrets.hash(.authorizationRequest, Hex.encode(token), context: "row") }
+
+    private func key(_ token: [UInt8], _ purpose: SecretHash.Purpose) -> [UInt8] {
+        secrets.hash(purpose, Hex.encode(token), context: "key")
+    }
+
+    private func encrypt(_ value: some Encodable, _ token: [UInt8], _ purpose: SecretHash.Purpose) throws -> [UInt8] {
+        do {
+            let plain = Array(try JSONEncoder().encode(value))
+            return try AESGCM.seal(plain, key: key(token, purpose), nonce: Self.nonce, associatedData: [])
+        } catch {
+            throw TemporaryStoreError(.resources, "sealing failed: \(error)")
+        }
+    }
+
+    private func decrypt<Value: Decodable>(_ sealed: [UInt8], _ token: [UInt8], _ purpose: SecretHash.Purpose) -> Value? {
+        let plain = try? AESGCM.open(sealed, key: key(token, purpose), nonce: Self.nonce, associatedData: [])
+        return plain.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
+    }
+}

@@ -68,6 +68,7 @@ let package = Package(
         // MARK: The ground floor: one of each small thing, for all
         .target(name: "Support", swiftSettings: pure),
         .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
+        .target(name: "CBOR", swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
 
         // MARK: Pure modules: no I/O, no clock
@@ -75,6 +76,8 @@ let package = Package(
         .target(name: "MailCrypto", dependencies: ["COpenSSL"], swiftSettings: pure),
         .target(name: "MailAuth", dependencies: ["InternetMessage", "MailCrypto", "Support"], swiftSettings: pure),
         .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto", "Support"], swiftSettings: pure),
+        .target(
+            name: "WebAuthn", dependencies: ["CBOR", "JSON", "MailCrypto", "Support"], swiftSettings: pure),
         .target(name: "CEL", dependencies: ["Support"], path: "policy/CEL", swiftSettings: pure),
         .target(
             name: "RiskPolicy", dependencies: ["CEL", "Support", yams],
@@ -214,9 +217,15 @@ let package = Package(
         .target(
             name: "AccountCommands",
             dependencies: [
-                "Accounts", "CommandSupport", "Database", "Doctor", "Events", "Import", "InternetMessage", "JSON", "Mail",
-                "PosternConfiguration", "Relay", "SignIn", argumentParser, asyncHTTPClient, logging,
+                "Accounts", "CommandSupport", "Database", "Doctor", "Events", "Import", "InternetMessage", "Mail",
+                "PosternConfiguration", "Relay", "SignIn", argumentParser,
             ], path: "Sources/Commands/Account", swiftSettings: strict),
+        .target(
+            name: "SignInCommands",
+            dependencies: [
+                "Accounts", "CommandSupport", "JSON", "PosternConfiguration", "SignIn", "WebAuthn", argumentParser,
+                asyncHTTPClient, logging,
+            ], path: "Sources/Commands/SignIn", swiftSettings: strict),
         .target(
             name: "EventCommands",
             dependencies: [
@@ -244,7 +253,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "AccountCommands", "CommandSupport", "EventCommands", "HTTP", "InstallationCommands", "MailCommands", "Milter",
-                "Monitoring", "PolicyCommands", "PosternConfiguration", "Service", argumentParser, logging,
+                "Monitoring", "PolicyCommands", "PosternConfiguration", "Service", "SignInCommands", argumentParser, logging,
             ], swiftSettings: strict, linkerSettings: standalone),
 
         // MARK: Benchmarks
@@ -294,6 +303,9 @@ let package = Package(
         .testTarget(name: "SupportTests", dependencies: ["Support", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "InternetMessageTests", dependencies: ["InternetMessage", "Support", "TestSupport"], exclude: ["Vectors"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "WebAuthnTests", dependencies: ["CBOR", "JSON", "MailCrypto", "Support", "TestSupport", "WebAuthn"],
             swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(

@@ -24,6 +24,8 @@ let package = Package(
         .systemLibrary(name: "CMilter", path: "Modules/CMilter", pkgConfig: "milter"),
         module("Support"),
         module("JSON", ["Support"]),
+        module("CBOR"),
+        module("WebAuthn", ["CBOR", "JSON", "MailCrypto", "Support"]),
         module("Concurrency"),
         module("InternetMessage", ["Support"]),
         module("MailCrypto", ["COpenSSL"]),
@@ -47,9 +49,9 @@ let package = Package(
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "CEL", "InternetMessage", "MailAuth", "MailTesting", "RelayCore", "RiskPolicy", "Milter", "MilterTesting",
+                "CBOR", "CEL", "InternetMessage", "MailAuth", "MailTesting", "RelayCore", "RiskPolicy", "Milter", "MilterTesting",
                 "RelayMilter",
-                "IdentityParsing", "DNSWire", "JSON", "Support",
+                "IdentityParsing", "DNSWire", "JSON", "Support", "WebAuthn",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: instrumented, linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]),

@@ -82,8 +82,18 @@ add('milter', b'hclient.example\nmbilling@app.example\nrannarelay2@relay.example
 add('spf', b'v=spf1 a:%{d1r}.example include:_spf.example ip4:192.0.2.0/24 ip6:2001:db8::/32 mx//64 redirect=x.example exp=%{l}.example -all')
 add('dkim', b'v=DKIM1; k=ed25519; t=s:y; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=')
 add('dkim', b'v=DMARC1; p=reject; sp=quarantine; adkim=s; aspf=r; rua=mailto:a@example.org!10m')
+for item in ('a301020326 2041ff'.replace(' ', ''), '9f01820203ff', 'bf61610161629f0203ffff', 'd818456449455446', 'f97e00', '3903e7'):
+    add('cbor', bytes.fromhex(item))
 
 if public:
+    for name in ('appendix_a.json', 'fail.json'):
+        for case in json.loads((public / 'cbor' / name).read_text()):
+            add('cbor', bytes.fromhex(case['hex']))
+    for vector in json.loads((public / 'webauthn/w3c-level3/test-vectors.json').read_text())['vectors']:
+        add('webauthn', bytes.fromhex(vector['registration']['attestationObject']))
+        add('cbor', bytes.fromhex(vector['registration']['attestationObject']))
+        add('webauthn', bytes.fromhex(vector['authentication']['authenticatorData']))
+        add('webauthn', bytes.fromhex(vector['expected']['credentialPublicKeyCOSE']))
     for folder in ('mail', 'replies', 'calendar'):
         for path in files(public / folder):
             message(path.read_bytes(), ['header', 'mime'] + (['reply'] if folder != 'mail' else []))

@@ -40,5 +40,6 @@ extension Migration {
         Migration(38, "removedApps", PackageResources._038_removedApps_sql),
         Migration(39, "cheaperTriggers", PackageResources._039_cheaperTriggers_sql),
         Migration(40, "openID", PackageResources._040_openID_sql),
+        Migration(41, "signInCodes", PackageResources._041_signInCodes_sql),
     ]
 }

@@ -18,8 +18,9 @@ package struct ImportReport: Sendable {
 }
 
 package struct Importer {
-    /// How long a transaction should take: other writers (counters, new tokens of the relay) wait for it.
-    private static let transaction: Duration = .milliseconds(100)
+    /// How long a transaction should take. Some take half as long again, and no other writer (counters, new tokens of the relay)
+    /// is to wait for longer than 100 ms.
+    private static let transaction: Duration = .milliseconds(60)
     /// Rows of the first transaction, and the least and most of any.
     private static let rows = (first: 100, range: 20...5_000)
     /// Part of the transaction's time that is then left to other writers: SQLite hands the turn to anyone who asks at the moment.

@@ -85,7 +85,7 @@ package struct InboxMailer: Sendable {
         try send(
             .verification, to: pending.inbox.address, answer: answer,
             values(
-                code: String(pending.code.prefix(3)) + " " + String(pending.code.dropFirst(3)),
+                code: Self.grouped(pending.code),
                 link: settings.publicURL.map { "\($0)/me/confirm/\(pending.linkToken)" },
                 seconds: pending.expiresAt - now), now: now)
     }
@@ -96,7 +96,9 @@ package struct InboxMailer: Sendable {
         let path = purpose == .signIn ? "sign-in" : "delete"
         try send(
             purpose == .signIn ? .signIn : .deletion, to: link.inbox, answer: nil,
-            values(link: "\(url)/me/\(path)/\(link.token)", seconds: link.expiresAt - now), now: now)
+            values(
+                code: link.code.map(Self.grouped), link: "\(url)/me/\(path)/\(link.token)", seconds: link.expiresAt - now),
+            now: now)
     }
 
     /// Tells the inbox that mail went to so far that it does no longer.
@@ -112,6 +114,9 @@ package struct InboxMailer: Sendable {
             service: settings.service, relayDomain: settings.relayDomain, code: code, link: link,
             page: settings.publicURL.map { "\($0)/me" }, lifetime: seconds.map(Self.duration))
     }
+
+    /// `123 456`.
+    private static func grouped(_ code: String) -> String { code.prefix(3) + " " + code.dropFirst(3) }
 
     /// `24 hours`, `20 minutes`.
     private static func duration(_ seconds: Int64) -> String {

@@ -27,6 +27,8 @@ package struct PortalPage: RouteModule {
 
     /// Sign-in forms of one client network: for a household that mistypes, and no more than that for who pesters.
     let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
+    /// Codes typed by one client network; each is good for few tries.
+    let codes = RateLimiter(perSecond: 1.0 / 10, burst: 20)
     /// Whose word on where a form comes from is taken.
     let proxies: TrustedProxies
     let monotonic: @Sendable () -> Double
@@ -62,7 +64,8 @@ package struct PortalPage: RouteModule {
         // Anyone who comes.
         open(routes, .get, "/me/sign-in") { try await askForAddress($0) }
         open(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
-        open(routes, .get, "/me/sent") { try $0.html("sent", title: "Check your inbox") }
+        open(routes, .get, "/me/sent") { try askForCode($0) }
+        open(routes, .post, "/me/sent") { try await useSignInCode($0) }
         open(routes, .get, "/me/sign-in/{token}") { try await showSignInLink($0) }
         open(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }

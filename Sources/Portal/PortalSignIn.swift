@@ -1,4 +1,4 @@
-// Signing in by a link that is mailed, signing out, and confirming an inbox by the link of its message.
+// Signing in by a link or a code that is mailed, signing out, and confirming an inbox by the link of its message.
 
 import SignIn
 import HTTP
@@ -86,8 +86,38 @@ extension PortalPage {
         let old = request.sessionToken
         let session = try await pool.run { try store.page.signIn(link: token, browser: browser, replacing: old, now: now()) }
         guard let session else { return try signInLink(request, .gone, token) }
+        return try enter(request, session)
+    }
+
+    /// What follows the form: a message is on its way, to be opened here or read anywhere.
+    func askForCode(_ request: PortalRequest, problem: String? = nil) throws -> Response {
+        guard let browser = request.browser else { return request.redirect("/me/sign-in") }
+        var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser)]
+        values["problem"] = problem
+        return try request.html(
+            "sent", values, title: "Check your inbox", status: problem == nil ? .ok : .unprocessableContent)
+    }
+
+    /// One answer to every code that does not sign in: whether someone is known here, or had too many tries, does not show.
+    func useSignInCode(_ request: PortalRequest) async throws -> Response {
+        guard let browser = request.browser else { return request.redirect("/me/sign-in") }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
+        if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        let (code, old) = (request.form["code"] ?? "", request.sessionToken)
+        let session = try await pool.run { try store.page.signIn(code: code, browser: browser, replacing: old, now: now()) }
+        guard let session else {
+            return try askForCode(
+                request,
+                problem:
+                    "This code is wrong or has expired. After \(SignInCodeLimits.tries) wrong codes only the link in the message works."
+            )
+        }
+        return try enter(request, session)
+    }
+
+    private func enter(_ request: PortalRequest, _ session: String) throws -> Response {
         // A cookie that was there before, whoever put it there, is worth nothing from here on.
-        return request.redirect(
+        request.redirect(
             "/me",
             cookies: [
                 cookies.set(PortalCookies.session, session, age: PageLifetime.session),

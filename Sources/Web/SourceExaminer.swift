@@ -1,6 +1,7 @@
 // What the DNS of a team's sources lacks, for the API: bounded in time and asked again every five minutes at most.
 
 import API
+import Accounts
 import Doctor
 import HTTP
 import Relay

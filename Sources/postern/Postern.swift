@@ -1,6 +1,7 @@
 // The command `postern`: its subcommands, and how it ends.
 
 import AccountCommands
+import SignInCommands
 import ArgumentParser
 import CommandSupport
 import EventCommands
@@ -35,7 +36,7 @@ struct Postern: AsyncParsableCommand {
         version: PosternVersion.text,
         subcommands: InstallationCommands.creation + [ServeCommand.self] + MailCommands.all + InstallationCommands.store
             + MailCommands.keys + AccountCommands.all + InstallationCommands.state + AccountCommands.imports
-            + AccountCommands.issuers + EventCommands.all + AccountCommands.transfers + PolicyCommands.all)
+            + SignInCommands.all + EventCommands.all + AccountCommands.transfers + PolicyCommands.all)
 
     static func main() async {
         // Whatever a command makes is its owner's alone: databases grow further files as they are used.

@@ -150,6 +150,11 @@ final class PortalFixture: Sendable {
         return sink.messages(to: "<\(inbox)>").count
     }
 
+    /// The six digits in the newest message to an inbox.
+    func code(_ inbox: String) throws -> String {
+        String(try #require(try mail(inbox).firstMatch(of: /([0-9]{3} [0-9]{3})/)).output.1)
+    }
+
     /// The path of the link in the newest message to an inbox.
     func link(_ inbox: String) throws -> String {
         String(

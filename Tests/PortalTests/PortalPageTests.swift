@@ -361,6 +361,7 @@ import Testing
             "teams": "of teams", "outbound_sources": "of teams", "app_groups": "of teams", "apps": "of teams",
             "settings": "of the installation",
             "schema_migrations": "of the installation", "dkim_keys": "of the installation", "page_links": "in links_under_way",
+            "page_codes": "in sign_in_codes",
             "notices": "in messages_from_us", "page_sessions": "in sessions", "audit": "in changes", "users": "in user",
             "daily_counters": "in counts_by_day", "stored_tokens": "in stored_correspondents",
             "once_marks": "in marks_of_what_happened_once",

@@ -56,14 +56,15 @@ package struct AccountRoutes: RouteModule {
         let found = try await parts.run {
             try $0.accountList.accounts(team: team?.number, after: page.afterNumber ?? 0, limit: page.rows)
         }
-        return try .json(page.page(found, position: { "\($0.number)" }, item: { AccountView($0, isTeams: team != nil) }))
+        return try .json(
+            page.page(found, position: { "\($0.number)" }, item: { AccountView($0, for: team == nil ? .service : .team) }))
     }
 
     private func show(_ request: Request, _ context: KeyContext) async throws -> Response {
         _ = try request.query([])
         let (team, sub) = (context.caller.team?.id, try context.pathParameter("sub"))
         return try await .json(
-            parts.run { try AccountView(try $0.accounts.account(sub: sub, team: team), isTeams: team != nil, $0) })
+            parts.run { try AccountView(try $0.accounts.account(sub: sub, team: team), for: team == nil ? .service : .team, $0) })
     }
 
     private func delete(_ request: Request, _ context: KeyContext) async throws -> Response {

@@ -5,22 +5,6 @@ import HTTP
 import Hummingbird
 import Support
 
-/// One thing about a domain that was looked at.
-package struct SourceFinding: Encodable, Sendable, Hashable {
-    package let name: String
-    /// `ok`, `warning` or `broken`.
-    package let verdict: String
-    package let sentence: String
-    package let remedy: String?
-
-    package init(name: String, verdict: String, sentence: String, remedy: String?) {
-        self.name = name
-        self.verdict = verdict
-        self.sentence = sentence
-        self.remedy = remedy
-    }
-}
-
 /// What is to be looked at.
 package struct SourceRequest: Sendable, Hashable {
     /// Lower case, A-labels.
@@ -31,25 +15,6 @@ package struct SourceRequest: Sendable, Hashable {
     package let selectors: [String]
     /// An address that the team sends from; nil for none.
     package let address: String?
-}
-
-/// A source with what its DNS lacks.
-package struct SourceView: Encodable, Sendable {
-    let source: String
-    let kind: String
-    let envelopeDomain: String?
-    let createdAt: Timestamp
-    let verdict: String
-    let checks: [SourceFinding]
-
-    init(_ source: OutboundSource, checks: [SourceFinding]) {
-        self.source = source.value
-        kind = source.kind.rawValue
-        envelopeDomain = source.envelopeDomain
-        createdAt = Timestamp(source.createdAt)
-        verdict = checks.worst
-        self.checks = checks
-    }
 }
 
 package struct SourceRoutes: RouteModule {
@@ -126,11 +91,4 @@ package struct SourceRoutes: RouteModule {
     }
 
     private static func position(_ source: OutboundSource) -> String { "\(source.value) \(source.envelopeDomain ?? "")" }
-}
-
-extension [SourceFinding] {
-    /// The worst verdict among them.
-    var worst: String {
-        ["broken", "warning"].first { verdict in contains { $0.verdict == verdict } } ?? "ok"
-    }
 }

@@ -201,6 +201,10 @@ struct UserExportSection: Sendable {
                 [("purpose", .text, "purpose"), ("sent_at", .time, "created_at"), ("expires_at", .time, "expires_at")],
                 "FROM page_links WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
+                "sign_in_codes",
+                [("sent_at", .time, "created_at"), ("expires_at", .time, "expires_at"), ("tries", .integer, "tries")],
+                "FROM page_codes WHERE user_id = \(user) ORDER BY id"),
+            UserExportSection(
                 "changes",
                 [
                     ("at", .time, "at"), ("by", .text, "actor"), ("what", .text, "action"), ("of", .text, "subject"),

@@ -180,13 +180,14 @@ package struct InboxConfirmationRepository: Sendable {
         return confirmed
     }
 
-    /// Deletes verifications, links and sessions that expired, and notices that no limit looks at any more; at most `limit` of
+    /// Deletes verifications, links, codes and sessions that expired, and notices that no limit looks at any more; at most `limit` of
     /// each. Gives the largest of the numbers: where it is `limit` there may be more.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws -> Int {
         try database.write(.relaxed) { connection in
             var most = 0
             for (table, column, before) in [
                 ("inbox_verifications", "expires_at", now), ("page_links", "expires_at", now),
+                ("page_codes", "kept_until", now),
                 ("page_sessions", "expires_at", now),
                 ("notices", "sent_at", now - NoticeWindow.kept),
             ] {

@@ -12,6 +12,7 @@ package struct SecretHash: Sendable, SecretHolder {
         case verificationCode = "verification code"
         case verificationLink = "verification link"
         case pageLink = "page link"
+        case signInCode = "sign-in code"
         case browser
         case authorizationCode = "authorization code"
         case refreshToken = "refresh token"
@@ -39,7 +40,7 @@ package struct SecretHash: Sendable, SecretHolder {
     package static func newToken() throws -> String { Base32.characters(fromRandom: try random(32)) }
 
     /// Six digits, each number equally likely.
-    static func newCode() throws -> String {
+    package static func newCode() throws -> String {
         // 16,000,000 is the largest multiple of a million in 24 bits.
         while true {
             let number = try random(3).reduce(0) { $0 << 8 | UInt32($1) }

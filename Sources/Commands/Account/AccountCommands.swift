@@ -1,4 +1,4 @@
-// The commands about teams with their apps, sources and keys; users with inboxes, accounts and relay addresses; trusted issuers.
+// The commands about teams with their apps, sources and keys; users with inboxes, accounts and relay addresses.
 
 import ArgumentParser
 
@@ -13,8 +13,6 @@ package enum AccountCommands {
     }
     /// Many of these from a file.
     package static var imports: [any ParsableCommand.Type] { [ImportCommand.self] }
-    /// Whose tokens are accepted.
-    package static var issuers: [any ParsableCommand.Type] { [IssuerCommand.self, TokenCommand.self] }
     /// Apps that change teams.
     package static var transfers: [any ParsableCommand.Type] { [TransferCommand.self] }
 }

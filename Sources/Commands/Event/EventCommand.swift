@@ -30,7 +30,7 @@ struct EventCommand: ParsableCommand {
                 try $0.outbox.events(team: team, state: state, limit: limit)
             }
             try output.print(
-                rows, ["JTI", "TYPE", "FOR", "SUB", "STATE", "ATTEMPTS", "TIME", "LAST ERROR"], view: EventView.init
+                rows, ["JTI", "TYPE", "FOR", "SUB", "STATE", "ATTEMPTS", "TIME", "LAST ERROR"], json: EventView.init
             ) {
                 [
                     $0.jti, $0.type.rawValue, $0.audience, $0.sub, $0.state.rawValue, "\($0.attempts)",

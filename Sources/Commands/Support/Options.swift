@@ -77,8 +77,7 @@ package struct RevealOptions: ParsableArguments {
 
     /// The address as it may be shown: `l…@gmail.com`, or in full with --reveal.
     package func shown(_ inbox: InboxAddress) -> String {
-        let address = inbox.revealed
-        return reveal ? address.wireForm : String(address.localPart.prefix(1)) + "…@" + address.domain
+        reveal ? inbox.revealed.wireForm : inbox.hint
     }
 
     /// A name as it may be shown.

@@ -71,16 +71,8 @@ extension OutputOptions {
     }
 
     /// The same for values that have other members in JSON than columns.
-    package func print<Value>(
-        _ values: [Value], _ header: [String], json members: (Value) -> Members, columns: (Value) -> [String]
-    ) throws {
-        if json { return try printJSON(values.map(members)) }
-        Table(header: header, rows: values.map(columns)).print()
-    }
-
-    /// The same for values that have a view.
     package func print<Value, View: Encodable>(
-        _ values: [Value], _ header: [String], view: (Value) -> View, columns: (Value) -> [String]
+        _ values: [Value], _ header: [String], json view: (Value) -> View, columns: (Value) -> [String]
     ) throws {
         if json { return try printJSON(values.map(view)) }
         Table(header: header, rows: values.map(columns)).print()
@@ -119,6 +111,24 @@ package struct Members: Encodable, ExpressibleByDictionaryLiteral {
         for (name, value) in members {
             if let value { try container.encode(value, forKey: Name(stringValue: name)) }
         }
+    }
+}
+
+/// A view with what only one command shows beside it.
+package struct ExtendedView: Encodable {
+    private let view: any Encodable
+    private let members: Members
+
+    /// - Parameters:
+    ///   - view: encodes as an object, with other members.
+    package init(_ view: some Encodable, _ members: Members) {
+        self.view = view
+        self.members = members
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        try view.encode(to: encoder)
+        try members.encode(to: encoder)
     }
 }
 

@@ -9,6 +9,9 @@ package struct InboxAddress: Sendable, Hashable {
 
     /// The address itself. Only for an envelope that leaves for the user, for comparison, and for sealed storage.
     package var revealed: AddrSpec { address }
+
+    /// What operators see of it: `l…@gmail.com`.
+    package var hint: String { String(address.localPart.prefix(1)) + "…@" + address.domain }
 }
 
 extension InboxAddress: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

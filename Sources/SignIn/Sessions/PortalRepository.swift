@@ -29,6 +29,8 @@ package struct PageLink: Sendable {
     package let inbox: InboxAddress
     /// 32 characters of base32.
     package let token: String
+    /// Six digits that do the same where the link was asked for; nil where there is none, as after many wrong ones.
+    package internal(set) var code: String?
     /// Seconds since 1970.
     package let expiresAt: Int64
 }
@@ -82,8 +84,16 @@ package struct PortalRepository: Sendable {
             if !isExact, rows.count > 1, try rows[1]["user_id"] != user { return nil }
             return try (user, first["handle"], first["number"])
         }
-        guard let (user, id, number) = found else { return nil }
-        return try link(.signIn, user: user, id: id, inbox: number, browser: browser, limits: limits, now: now)
+        guard let (user, id, number) = found else {
+            try addCode(browser: browser, now: now)
+            return nil
+        }
+        do {
+            return try link(.signIn, user: user, id: id, inbox: number, browser: browser, limits: limits, now: now)
+        } catch let refusal as StoreRefusal {
+            try addCode(browser: browser, now: now)
+            throw refusal
+        }
     }
 
     /// A link that asks again before a user is deleted; it goes to the inbox of the session.
@@ -106,14 +116,18 @@ package struct PortalRepository: Sendable {
                 purpose == .signIn ? .signIn : .deletion, index: inboxes.index.search(inbox.address.revealed).canonical,
                 user: user,
                 limits: limits, now: now)
-            try connection.run(
+            let number = try connection.inserted(
                 """
                 INSERT INTO page_links (purpose, token_hash, browser_hash, user_id, inbox_id, created_at, expires_at)
                 VALUES (\(purpose), \(secrets.hash(.pageLink, token, context: purpose.rawValue)),
-                    \(secrets.hash(.browser, browser)), \(user), \(inbox.id), \(now), \(now + PageLifetime.link))
+                    \(secrets.hash(.browser, browser)), \(user), \(inbox.id), \(now), \(now + PageLifetime.link)) RETURNING id
                 """)
             try connection.keepNewest(Self.linksPerUser, of: "page_links", user: user)
-            return PageLink(userID: id, inbox: inbox.address, token: token, expiresAt: now + PageLifetime.link)
+            var link = PageLink(userID: id, inbox: inbox.address, token: token, expiresAt: now + PageLifetime.link)
+            if purpose == .signIn {
+                link.code = try addCode(connection, link: number, user: user, browser: browser, now: now)
+            }
+            return link
         }
     }
 
@@ -145,18 +159,26 @@ package struct PortalRepository: Sendable {
         let session = try SecretHash.newToken()
         return try database.write(.durable) { connection in
             guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
-            if let old {
-                try connection.run("DELETE FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
-            }
-            try connection.run(
-                """
-                INSERT INTO page_sessions (token_hash, user_id, inbox_id, created_at, seen_at, expires_at)
-                VALUES (\(secrets.hash(.session, session)), \(used.user), \(used.inbox), \(now), \(now),
-                    \(now + PageLifetime.session))
-                """)
-            try connection.keepNewest(Self.sessionsPerUser, of: "page_sessions", user: used.user)
+            try open(connection, session, of: used, replacing: old, now: now)
             return session
         }
+    }
+
+    /// Opens the session of a token for whoever showed that an inbox is theirs.
+    func open(
+        _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), replacing old: String?,
+        now: Int64
+    ) throws {
+        if let old {
+            try connection.run("DELETE FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
+        }
+        try connection.run(
+            """
+            INSERT INTO page_sessions (token_hash, user_id, inbox_id, created_at, seen_at, expires_at)
+            VALUES (\(secrets.hash(.session, session)), \(used.user), \(used.inbox), \(now), \(now),
+                \(now + PageLifetime.session))
+            """)
+        try connection.keepNewest(Self.sessionsPerUser, of: "page_sessions", user: used.user)
     }
 
     /// Uses a link of deletion up; whether it was good, in this browser and for the user of this session.

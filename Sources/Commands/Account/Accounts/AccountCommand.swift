@@ -17,31 +17,13 @@ struct AccountCommand: ParsableCommand {
     /// An account with what the store says of it.
     private struct Found {
         let account: Account
-        let state: String
-        let address: String?
+        let view: AccountView
         let grants: [Grant]
 
         init(_ account: Account, _ store: Store) throws {
             self.account = account
-            state = try store.grants.credentialState(team: account.teamID, sub: account.sub).rawValue
-            address = try store.addresses.current(account: account.number)?.address.wireForm
+            view = try AccountView(account, for: .administrator, store)
             grants = try store.grants.grants(account: account.number)
-        }
-
-        var members: Members {
-            [
-                "account": account.number, "team": account.teamID, "user": account.userID, "sub": account.sub,
-                "credential_state": state, "email_kind": account.emailKind.rawValue, "email": address,
-                "shares_name": account.sharesName, "created_at": timestamp(account.createdAt),
-                "consents": grants.map { grant -> Members in
-                    [
-                        "client_id": grant.group.primaryClientID, "state": grant.state.rawValue,
-                        "real_user_status": grant.realUserStatus, "prior_status": grant.priorStatus,
-                        "first_authorized_at": timestamp(grant.firstAuthorizedAt),
-                        "last_authorized_at": timestamp(grant.lastAuthorizedAt), "revoked_at": grant.revokedAt.map(timestamp),
-                    ]
-                },
-            ]
         }
     }
 
@@ -55,11 +37,11 @@ struct AccountCommand: ParsableCommand {
         func run() throws {
             let found = try installation.withStore { try Found(name.resolve($0), $0) }
             let account = found.account
-            try output.print(found.members) {
+            try output.print(found.view) {
                 [
                     ("account", "\(account.number)"), ("team", account.teamID), ("user", account.userID ?? "-"),
-                    ("sub", account.sub), ("state", found.state), ("e-mail", account.emailKind.rawValue),
-                    ("address", found.address ?? "-"), ("name", account.sharesName ? "shared" : "not shared"),
+                    ("sub", account.sub), ("state", found.view.credentialState ?? "-"), ("e-mail", account.emailKind.rawValue),
+                    ("address", found.view.email ?? "-"), ("name", account.sharesName ? "shared" : "not shared"),
                     ("since", timestamp(account.createdAt)),
                 ]
                     + found.grants.map { grant in
@@ -86,10 +68,10 @@ struct AccountCommand: ParsableCommand {
             let found = try installation.withStore { store in
                 try store.accounts.accounts(team: team, user: user).map { try Found($0, store) }
             }
-            try output.print(found, ["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"], json: \.members) {
+            try output.print(found, ["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"], json: \.view) {
                 let account = $0.account
                 return [
-                    account.sub, account.teamID, account.userID ?? "-", $0.state, $0.address ?? "-",
+                    account.sub, account.teamID, account.userID ?? "-", $0.view.credentialState ?? "-", $0.view.email ?? "-",
                     timestamp(account.createdAt),
                 ]
             }

@@ -60,7 +60,7 @@ struct AddressCommand: ParsableCommand {
 
         func run() throws {
             let found = try installation.withStore { try $0.addresses.addresses(team: team, user: user) }
-            try output.print(found, ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"], view: AddressView.whole) {
+            try output.print(found, ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"], json: AddressView.whole) {
                 [
                     $0.address.wireForm, $0.account.teamID, $0.account.userID ?? "-", $0.state, timestamp($0.createdAt),
                 ]

@@ -120,7 +120,7 @@ extension AppCommand {
             func run() throws {
                 let keys = try installation.withStore { try $0.clients.keys(team: team) }
                 try output.print(keys, ["KID", "SINCE"]) {
-                    ["kid": $0.keyID, "created_at": timestamp($0.createdAt)]
+                    ["kid": $0.keyID, "created_at": timestamp($0.createdAt)] as Members
                 } columns: {
                     [$0.keyID, timestamp($0.createdAt)]
                 }

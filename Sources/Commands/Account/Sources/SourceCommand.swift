@@ -11,13 +11,6 @@ struct SourceCommand: ParsableCommand {
         commandName: "source", abstract: "Add, list, remove and check the domains and addresses that a team sends from.",
         subcommands: [Add.self, List.self, Remove.self, CheckDomain.self])
 
-    static func members(_ source: OutboundSource, team: String) -> Members {
-        [
-            "team": team, "source": source.value, "kind": source.kind.rawValue, "envelope_domain": source.envelopeDomain,
-            "created_at": timestamp(source.createdAt),
-        ]
-    }
-
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Register a source.",
@@ -66,7 +59,7 @@ struct SourceCommand: ParsableCommand {
                 }
             }
             try output.print(sources, ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE"]) {
-                members($0.source, team: $0.team)
+                SourceView($0.source, team: $0.team)
             } columns: { team, source in
                 [team, source.value, source.kind.rawValue, source.envelopeDomain ?? "-", timestamp(source.createdAt)]
             }

@@ -60,7 +60,7 @@ struct TeamCommand: ParsableCommand {
                 if output.json {
                     return try printJSON(
                         members(found).merging([
-                            "sources": sources.map { SourceCommand.members($0, team: found.id) },
+                            "sources": sources.map { SourceView($0, team: found.id) },
                             "apps": apps.map { AppCommand.members($0, team: found.id, redirects: redirects) },
                             "accounts": accounts,
                         ]))

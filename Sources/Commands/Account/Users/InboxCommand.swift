@@ -16,14 +16,6 @@ struct InboxCommand: ParsableCommand {
             """,
         subcommands: [Add.self, List.self, Show.self, Verify.self, Confirm.self, Default.self, Remove.self])
 
-    static func members(_ inbox: Inbox, _ reveal: RevealOptions) -> Members {
-        [
-            "inbox": inbox.number, "address": reveal.shown(inbox.address), "is_verified": inbox.isVerified,
-            "is_default": inbox.isDefault, "is_reply_only": inbox.isReplyOnly, "created_at": timestamp(inbox.createdAt),
-            "suspended_at": inbox.suspendedAt.map(timestamp),
-        ]
-    }
-
     static func summary(_ inbox: Inbox) -> String {
         ([inbox.isVerified ? "verified" : "unverified"] + (inbox.isDefault ? ["default"] : [])
             + (inbox.isReplyOnly ? ["reply-only"] : []) + (inbox.isSuspended ? ["suspended"] : [])).joined(separator: ", ")
@@ -114,7 +106,7 @@ struct InboxCommand: ParsableCommand {
         func run() throws {
             let inboxes = try installation.withStore { try $0.inboxes.inboxes(user: user) }
             try output.print(inboxes, ["INBOX", "ADDRESS", "STATE", "SINCE"]) {
-                members($0, reveal)
+                InboxView($0, address: reveal.shown($0.address))
             } columns: {
                 ["\($0.number)", reveal.shown($0.address), summary($0), timestamp($0.createdAt)]
             }
@@ -145,11 +137,13 @@ struct InboxCommand: ParsableCommand {
                 let failures = found.isSuspended ? found.suspendedFailures : nil
                 if output.json {
                     return try printJSON(
-                        members(found, reveal).merging([
-                            "verified_at": found.verifiedAt.map(timestamp), "is_suspended": found.isSuspended,
-                            "suspended_failures": failures, "failures": standing.failures, "forwarded": standing.forwarded,
-                            "window_days": days,
-                        ]))
+                        ExtendedView(
+                            InboxView(found, address: reveal.shown(found.address)),
+                            [
+                                "verified_at": found.verifiedAt.map(timestamp), "is_suspended": found.isSuspended,
+                                "suspended_failures": failures, "failures": standing.failures, "forwarded": standing.forwarded,
+                                "window_days": days,
+                            ]))
                 }
                 var lines = [
                     ("inbox", "\(found.number)"), ("user", user), ("address", reveal.shown(found.address)),

@@ -39,10 +39,6 @@ struct UserCommand: ParsableCommand {
         }
     }
 
-    private static func members(_ user: User, _ reveal: RevealOptions) -> Members {
-        ["user": user.id, "name": reveal.shown(name: user.name), "created_at": timestamp(user.createdAt)]
-    }
-
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List users.")
 
@@ -53,7 +49,7 @@ struct UserCommand: ParsableCommand {
         func run() throws {
             let users = try installation.withStore { try $0.users.all() }
             try output.print(users, ["USER", "NAME", "SINCE"]) {
-                members($0, reveal)
+                UserView($0, name: reveal.shown(name: $0.name))
             } columns: {
                 [$0.id, reveal.shown(name: $0.name) ?? "-", timestamp($0.createdAt)]
             }
@@ -76,10 +72,10 @@ struct UserCommand: ParsableCommand {
                 let addresses = try store.addresses.addresses(user: user)
                 if output.json {
                     return try printJSON(
-                        members(found, reveal).merging([
-                            "inboxes": inboxes.map { InboxCommand.members($0, reveal) },
-                            "addresses": addresses.map(AddressView.whole),
-                        ]))
+                        UserView(
+                            found, name: reveal.shown(name: found.name),
+                            inboxes: inboxes.map { InboxView($0, address: reveal.shown($0.address)) },
+                            addresses: addresses.map(AddressView.whole)))
                 }
                 var lines = [
                     ("user", found.id), ("name", reveal.shown(name: found.name) ?? "-"), ("since", timestamp(found.createdAt)),

@@ -39,7 +39,7 @@ struct AuditCommand: ParsableCommand {
             [
                 "number": $0.number, "at": timestamp($0.at), "actor": $0.actor, "action": $0.action, "subject": $0.subject,
                 "detail": $0.detail,
-            ]
+            ] as Members
         } columns: {
             [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
         }

@@ -144,7 +144,7 @@ struct PolicyList: ParsableCommand {
             [
                 "policy": $0.name, "version": $0.version, "hash": $0.hash, "added_at": timestamp($0.addedAt),
                 "is_active": active.contains($0.hash),
-            ]
+            ] as Members
         } columns: {
             [
                 $0.name, $0.version, StoredPolicy.short($0.hash), timestamp($0.addedAt), active.contains($0.hash) ? "active" : "",

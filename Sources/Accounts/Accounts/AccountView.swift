@@ -1,6 +1,5 @@
 // An account as HTTP and commands show it.
 
-import Accounts
 import Support
 
 /// An account. A team does not see `team` and `user`: it knows its users by `sub`. A list leaves out what only one account shows.
@@ -10,28 +9,41 @@ package struct AccountView: Encodable, Sendable {
         let clientId: String?
         let state: String
         var realUserStatus: Int?
+        var priorStatus: Int?
         var firstAuthorizedAt: Timestamp?
         var lastAuthorizedAt: Timestamp?
         var revokedAt: Timestamp?
     }
 
+    /// Who asks.
+    package enum Asker: Sendable {
+        /// Its team, over HTTP.
+        case team
+        /// The operator, over HTTP.
+        case service
+        /// An administrator, by a command.
+        case administrator
+    }
+
+    private var account: Int64?
     let sub: String
-    let team: String?
-    let user: String?
-    var credentialState: String?
+    private let team: String?
+    private let user: String?
+    package private(set) var credentialState: String?
+    private var emailKind: String?
     /// The relay address; nil where the account has none.
-    let email: String?
-    var isPrivateEmail: Bool?
+    package let email: String?
+    private var isPrivateEmail: Bool?
     let isForwardingOn: Bool?
+    private var sharesName: Bool?
     let consents: [Consent]
     let createdAt: Timestamp
 
     /// As in a list.
-    /// - Parameter isTeams: whether its team asks; otherwise the operator.
-    package init(_ account: AccountSummary, isTeams: Bool) {
+    package init(_ account: AccountSummary, for asker: Asker) {
         sub = account.sub
-        team = isTeams ? nil : account.teamID
-        user = isTeams ? nil : account.userID
+        team = asker == .team ? nil : account.teamID
+        user = asker == .team ? nil : account.userID
         email = account.address?.wireForm
         isForwardingOn = account.isForwardingOn
         consents = account.grants.map { Consent(clientId: $0.app, state: $0.state.rawValue) }
@@ -39,21 +51,26 @@ package struct AccountView: Encodable, Sendable {
     }
 
     /// All of one account, from the store.
-    package init(_ account: Account, isTeams: Bool, _ store: Store) throws {
+    package init(_ account: Account, for asker: Asker, _ store: Store) throws {
         let address = try store.addresses.current(account: account.number)
         sub = account.sub
-        team = isTeams ? nil : account.teamID
-        user = isTeams ? nil : account.userID
+        team = asker == .team ? nil : account.teamID
+        user = asker == .team ? nil : account.userID
         credentialState = try store.grants.credentialState(team: account.teamID, sub: account.sub).rawValue
         email = address?.address.wireForm
         isPrivateEmail = account.emailKind == .privateRelay && address != nil
         isForwardingOn = address?.isForwardingOn
+        let isAdministrators = asker == .administrator
         consents = try store.grants.grants(account: account.number).map {
             Consent(
                 clientId: $0.group.primaryClientID, state: $0.state.rawValue, realUserStatus: $0.realUserStatus,
-                firstAuthorizedAt: Timestamp($0.firstAuthorizedAt), lastAuthorizedAt: Timestamp($0.lastAuthorizedAt),
-                revokedAt: Timestamp($0.revokedAt))
+                priorStatus: isAdministrators ? $0.priorStatus : nil, firstAuthorizedAt: Timestamp($0.firstAuthorizedAt),
+                lastAuthorizedAt: Timestamp($0.lastAuthorizedAt), revokedAt: Timestamp($0.revokedAt))
         }
         createdAt = Timestamp(account.createdAt)
+        guard isAdministrators else { return }
+        self.account = account.number
+        emailKind = account.emailKind.rawValue
+        sharesName = account.sharesName
     }
 }

@@ -1,0 +1,68 @@
+// A user and an inbox as HTTP and commands show them.
+
+import Support
+
+/// A user; one by one, with inboxes and addresses.
+package struct UserView: Encodable, Sendable {
+    let user: String
+    /// What the one who asks may see of it; commands alone show it.
+    private let name: String?
+    let createdAt: Timestamp
+    package private(set) var inboxes: [InboxView]?
+    private var addresses: [AddressView]?
+
+    /// As in a list.
+    package init(_ user: User, name: String? = nil) {
+        self.user = user.id
+        self.name = name
+        createdAt = Timestamp(user.createdAt)
+    }
+
+    /// With all that belongs to it.
+    package init(_ user: User, name: String? = nil, inboxes: [InboxView], addresses: [AddressView]) {
+        self.init(user, name: name)
+        self.inboxes = inboxes
+        self.addresses = addresses
+    }
+
+    /// All of one user, from the store, as HTTP shows it.
+    package init(id: String, _ store: Store) throws {
+        self.init(
+            try store.users.user(id), inboxes: try store.inboxes.inboxes(user: id).map { InboxView($0) },
+            addresses: try store.addresses.addresses(user: id).map { AddressView($0) })
+    }
+}
+
+/// An inbox. HTTP never shows its address, commands show what the administrator asked for.
+package struct InboxView: Encodable, Sendable {
+    package let inbox: Int64
+    private var hint: String?
+    private var address: String?
+    package let isVerified: Bool
+    let isDefault: Bool
+    let isReplyOnly: Bool
+    let createdAt: Timestamp
+    private var suspendedAt: Timestamp?
+
+    private init(of inbox: Inbox) {
+        self.inbox = inbox.number
+        isVerified = inbox.isVerified
+        isDefault = inbox.isDefault
+        isReplyOnly = inbox.isReplyOnly
+        createdAt = Timestamp(inbox.createdAt)
+    }
+
+    /// As HTTP shows it.
+    package init(_ inbox: Inbox) {
+        self.init(of: inbox)
+        hint = inbox.address.hint
+    }
+
+    /// As commands show it.
+    /// - Parameter address: what may be shown of it.
+    package init(_ inbox: Inbox, address: String) {
+        self.init(of: inbox)
+        self.address = address
+        suspendedAt = Timestamp(inbox.suspendedAt)
+    }
+}

@@ -1,0 +1,85 @@
+// Codes that sign in: six digits in the same message as the link, typed into the page that asked for it.
+
+import Accounts
+import Database
+import MailCrypto
+
+/// How often codes may be wrong: a million of them are too few to let anyone guess for long.
+package enum SignInCodeLimits {
+    /// For one code; then only its link is left.
+    package static let tries = 5
+    /// For all codes of a user in a day; then messages have a link alone.
+    package static let triesPerDay = 10
+    static let day: Int64 = 86_400
+}
+
+extension PortalRepository {
+    /// Uses a code up and opens a session: its token for the cookie. Nil where the code is wrong or no longer good; all that is
+    /// asked and written is the same whether anyone has the inbox that was typed or not.
+    /// - Parameters:
+    ///   - code: as typed; spaces and hyphens do not count.
+    ///   - browser: the cookie of the browser that asked; its last code alone is good.
+    ///   - replacing: the token of a session that the browser has; it ends.
+    package func signIn(code: String, browser: String, replacing old: String?, now: Int64) throws -> String? {
+        let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })
+        let session = try SecretHash.newToken()
+        let browser = secrets.hash(.browser, browser)
+        return try database.write(.durable) { connection in
+            // Counted before it is compared, and in one statement: of many at once none is one too many.
+            let row = try connection.row(
+                """
+                UPDATE page_codes SET tries = tries + 1
+                WHERE id = (SELECT MAX(id) FROM page_codes WHERE browser_hash = \(browser))
+                    AND tries < \(SignInCodeLimits.tries) AND expires_at > \(now)
+                RETURNING id, link_id, code_hash
+                """)
+            guard let row, constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)),
+                let link: Int64 = try row["link_id"]
+            else { return nil }
+            let used = try connection.row(
+                """
+                DELETE FROM page_links WHERE id = \(link) AND purpose = \(PageLinkPurpose.signIn) AND expires_at > \(now)
+                    AND browser_hash = \(browser) RETURNING user_id, inbox_id
+                """)
+            guard let used else { return nil }
+            let number: Int64 = try row["id"]
+            try connection.run("DELETE FROM page_codes WHERE id = \(number)")
+            try open(connection, session, of: (used["user_id"], used["inbox_id"]), replacing: old, now: now)
+            return session
+        }
+    }
+
+    /// The code of a link; nil, and one that nobody gets in its place, after many wrong ones.
+    func addCode(
+        _ connection: any DatabaseConnection, link: Int64, user: Int64, browser: String, now: Int64
+    ) throws -> String? {
+        let wrong: Int? = try connection.value(
+            """
+            SELECT CAST(SUM(tries) AS BIGINT) AS wrong FROM page_codes
+            WHERE user_id = \(user) AND created_at > \(now - SignInCodeLimits.day)
+            """)
+        let code = try SecretHash.newCode()
+        try addCode(connection, code, link: link, user: user, browser: browser, now: now)
+        return wrong ?? 0 < SignInCodeLimits.triesPerDay ? code : nil
+    }
+
+    /// A code that nobody gets, for a browser that asked for nobody's inbox.
+    func addCode(browser: String, now: Int64) throws {
+        let code = try SecretHash.newCode()
+        try database.write(.durable) {
+            try addCode($0, code, link: nil, user: nil, browser: browser, now: now)
+        }
+    }
+
+    private func addCode(
+        _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, browser: String, now: Int64
+    ) throws {
+        let keptUntil = now + (user == nil ? PageLifetime.link : SignInCodeLimits.day)
+        try connection.run(
+            """
+            INSERT INTO page_codes (browser_hash, code_hash, link_id, user_id, created_at, expires_at, kept_until)
+            VALUES (\(secrets.hash(.browser, browser)), \(secrets.hash(.signInCode, code)), \(link), \(user), \(now),
+                \(now + PageLifetime.link), \(keptUntil))
+            """)
+    }
+}

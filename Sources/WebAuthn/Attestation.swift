@@ -1,0 +1,110 @@
+// Where an authenticator says what it is (WebAuthn Level 3 section 6.5 and 8).
+
+import CBOR
+import MailCrypto
+
+/// What an attestation is worth.
+package enum AttestationTrust: Sendable, Hashable {
+    /// It says nothing, by the format `none` or by one that is not verified here.
+    case none
+    /// Signed with the credential's own key.
+    case ownKey
+    /// Signed with a key of its maker, whose certificate was compared with no root.
+    case certified
+    /// The same, and the certificate leads to a root that is configured.
+    case rooted
+}
+
+/// What is needed to judge a statement.
+struct AttestationQuestion {
+    let statement: CBORValue
+    let authenticatorData: AuthenticatorData
+    let credential: AuthenticatorData.Credential
+    let authenticatorOctets: [UInt8]
+    /// SHA-256 of the client data.
+    let clientDataHash: [UInt8]
+
+    /// What most formats sign.
+    var signed: [UInt8] { authenticatorOctets + clientDataHash }
+
+    func refused(_ reason: String) -> WebAuthnError { WebAuthnError(.attestation, reason) }
+
+    /// Octets of the statement.
+    func bytes(_ name: String) throws(WebAuthnError) -> [UInt8] {
+        guard let bytes = statement[name]?.bytes else { throw refused("\(name) is missing") }
+        return bytes
+    }
+
+    /// `x5c`: the certificate that signed, then those that lead to a root.
+    func certificates() throws(WebAuthnError) -> [Certificate] {
+        guard let list = statement["x5c"]?.array, (1...8).contains(list.count) else {
+            throw refused("x5c has to hold one to eight certificates")
+        }
+        var certificates: [Certificate] = []
+        for item in list {
+            guard let der = item.bytes else { throw refused("x5c holds what is no certificate") }
+            do throws(CryptoError) { certificates.append(try Certificate(der: der)) } catch {
+                throw refused("x5c: \(error.message)")
+            }
+        }
+        return certificates
+    }
+
+    /// `alg` and `sig`, made with this key over `signed`.
+    func checkSignature(by key: AnyPublicKey) throws(WebAuthnError) {
+        guard let number = statement["alg"]?.integer, let algorithm = COSEKey.Algorithm(rawValue: number) else {
+            throw refused("it is signed by an algorithm that is not accepted")
+        }
+        guard key.verify(algorithm.scheme, signature: try bytes("sig"), message: signed) else {
+            throw refused("its signature is wrong")
+        }
+    }
+}
+
+/// Formats whose statements are verified.
+enum AttestationFormat: String {
+    case none
+    case packed
+    case apple
+    case fidoU2F = "fido-u2f"
+    case androidKey = "android-key"
+
+    /// Registered formats (RFC 8809) that are taken as saying nothing: nobody who asks for no attestation gets them, and a statement
+    /// that is not looked at changes nothing of the credential.
+    static let unverified: Set<String> = ["tpm", "android-safetynet", "compound"]
+
+    /// Verifies a statement; the certificates by which it is to be traced, the one that signed first.
+    func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
+        switch self {
+        case .none:
+            guard question.statement.pairs?.isEmpty == true else { throw question.refused("the format none says something") }
+            return []
+        case .packed: return try PackedAttestation.verify(question)
+        case .apple: return try AppleAttestation.verify(question)
+        case .fidoU2F: return try U2FAttestation.verify(question)
+        case .androidKey: return try AndroidKeyAttestation.verify(question)
+        }
+    }
+}
+
+/// An attestation object: what the browser hands over of a new credential (section 6.5.4).
+struct AttestationObject {
+    let format: String
+    let statement: CBORValue
+    let authenticatorOctets: [UInt8]
+
+    /// Octets of all of it.
+    private static let longest = 131_072
+
+    init(_ octets: [UInt8]) throws(WebAuthnError) {
+        guard octets.count <= Self.longest else { throw WebAuthnError(.attestation, "it is longer than \(Self.longest) octets") }
+        let value: CBORValue
+        do throws(CBORError) { value = try CBORReader.value(of: octets) } catch {
+            throw WebAuthnError(.attestation, "\(error)")
+        }
+        guard value.pairs?.count == 3, let format = value["fmt"]?.text, let statement = value["attStmt"], statement.pairs != nil,
+            let octets = value["authData"]?.bytes
+        else { throw WebAuthnError(.attestation, "it is not a map of fmt, attStmt and authData") }
+        (self.format, self.statement, authenticatorOctets) = (format, statement, octets)
+    }
+}

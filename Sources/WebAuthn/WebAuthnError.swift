@@ -1,0 +1,35 @@
+// Why a ceremony failed.
+
+/// A ceremony that did not succeed: the step of WebAuthn Level 3 section 7.1 or 7.2 that it failed at, and why. Repeats nothing that
+/// came from the browser.
+package struct WebAuthnError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What was looked at.
+    package enum Step: String, Sendable {
+        case clientData = "client data"
+        case type
+        case challenge
+        case origin
+        case crossOrigin = "cross-origin"
+        case authenticatorData = "authenticator data"
+        case relyingParty = "rp_id"
+        case userPresence = "user presence"
+        case userVerification = "user verification"
+        case backup
+        case publicKey = "public key"
+        case attestation
+        case trust
+        case signature
+        case signCount = "sign count"
+    }
+
+    package let step: Step
+    /// One sentence for a person.
+    package let reason: String
+
+    package init(_ step: Step, _ reason: String) {
+        self.step = step
+        self.reason = reason
+    }
+
+    package var description: String { "\(step.rawValue): \(reason)" }
+}

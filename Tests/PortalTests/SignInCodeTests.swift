@@ -1,0 +1,140 @@
+// Codes that sign in: typed where they were asked for, few tries, and one answer for everyone.
+
+import Accounts
+import Foundation
+import SignIn
+import Testing
+
+@testable import Portal
+
+@Suite struct SignInCodeTests {
+    private func asks(_ fixture: PortalFixture, for inbox: String = "anna@home.example") async throws -> Browser {
+        let visitor = Browser(fixture)
+        try await visitor.get("/me/sign-in")
+        try await visitor.submit("/me/sign-in", ["email": inbox])
+        _ = fixture.mailCount(inbox)
+        try await visitor.get("/me/sent")
+        return visitor
+    }
+
+    /// Another code of six digits.
+    private func wrong(_ code: String) -> String { code == "123 456" ? "654 321" : "123 456" }
+
+    @Test func aCodeSignsInWhereItWasAskedForAndOnce() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = try await asks(fixture)
+            let code = try fixture.code("anna@home.example")
+            let thief = try await asks(fixture, for: "bob@home.example")
+            #expect(try await thief.submit("/me/sent", ["code": code]).status == 422)
+            let browser = anna.cookies["__Host-postern-browser"]
+            #expect(try await anna.submit("/me/sent", ["code": code.replacingOccurrences(of: " ", with: "-")]).location == "/me")
+            #expect(try await anna.get("/me").text.contains("Your addresses"))
+            #expect(anna.cookies["__Host-postern-browser"] != browser)
+            // Neither code nor link works again, even with the cookie of before.
+            let again = Browser(fixture)
+            again.take("__Host-postern-browser", browser)
+            try await again.get("/me/sent")
+            #expect(try await again.submit("/me/sent", ["code": code]).status == 422)
+            #expect(try await again.get("/me").location == "/me/sign-in")
+        }
+    }
+
+    @Test func aLinkThatWasUsedTakesItsCodeAlong() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = try await asks(fixture)
+            let (code, link, browser) = (
+                try fixture.code("anna@home.example"), try fixture.link("anna@home.example"),
+                anna.cookies["__Host-postern-browser"]
+            )
+            try await anna.get(link)
+            #expect(try await anna.submit(link).location == "/me")
+            let again = Browser(fixture)
+            again.take("__Host-postern-browser", browser)
+            try await again.get("/me/sent")
+            #expect(try await again.submit("/me/sent", ["code": code]).status == 422)
+        }
+    }
+
+    @Test func aCodeExpires() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = try await asks(fixture)
+            let code = try fixture.code("anna@home.example")
+            fixture.now += PageLifetime.link
+            #expect(try await anna.submit("/me/sent", ["code": code]).status == 422)
+        }
+    }
+
+    @Test func aCodeIsGuessedFiveTimesAtMost() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = try await asks(fixture)
+            let (code, link) = (try fixture.code("anna@home.example"), try fixture.link("anna@home.example"))
+            for _ in 0..<SignInCodeLimits.tries {
+                #expect(try await anna.submit("/me/sent", ["code": wrong(code)]).status == 422)
+            }
+            #expect(try await anna.submit("/me/sent", ["code": code]).status == 422)
+            try await anna.get(link)
+            #expect(try await anna.submit(link).location == "/me")
+        }
+    }
+
+    /// Side by side no more are tried than one after the other.
+    @Test func manyGuessesAtOnceAreCountedOneByOne() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = try await asks(fixture)
+            let code = try fixture.code("anna@home.example")
+            let browser = try #require(anna.cookies["__Host-postern-browser"])
+            let (page, now) = (fixture.store.page, fixture.now)
+            let guess = wrong(code)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<SignInCodeLimits.tries {
+                    group.addTask {
+                        let session = try page.signIn(code: guess, browser: browser, replacing: nil, now: now)
+                        #expect(session == nil)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try page.signIn(code: code, browser: browser, replacing: nil, now: now) == nil)
+        }
+    }
+
+    @Test func afterManyWrongCodesOfADayMessagesHaveALinkAlone() async throws {
+        try await PortalFixture.with { fixture in
+            for _ in 0..<SignInCodeLimits.triesPerDay / SignInCodeLimits.tries {
+                let thief = try await asks(fixture)
+                let code = try fixture.code("anna@home.example")
+                for _ in 0..<SignInCodeLimits.tries { try await thief.submit("/me/sent", ["code": wrong(code)]) }
+            }
+            fixture.now += 3600
+            let anna = try await asks(fixture)
+            #expect(try !fixture.mail("anna@home.example").contains("enter this code"))
+            let link = try fixture.link("anna@home.example")
+            try await anna.get(link)
+            #expect(try await anna.submit(link).location == "/me")
+            // A day later there are codes again.
+            fixture.now += 86_400
+            let later = try await asks(fixture)
+            #expect(try await later.submit("/me/sent", ["code": fixture.code("anna@home.example")]).location == "/me")
+        }
+    }
+
+    /// Known, unknown and beyond the limit of messages: the same page to each wrong code, and the same rows.
+    @Test func whatIsAnsweredToACodeTellsNothingOfWhoIsKnown() async throws {
+        try await PortalFixture.with(limits: NoticeLimits(perInbox: 1)) { fixture in
+            var pages: [[String]] = []
+            for inbox in ["anna@home.example", "anna@home.example", "nobody@home.example"] {
+                let visitor = try await asks(fixture, for: inbox)
+                var answers: [String] = []
+                for _ in 0...SignInCodeLimits.tries {
+                    let answer = try await visitor.submit("/me/sent", ["code": "not a code"])
+                    answers.append("\(answer.status) \(answer.text.replacing(/value="[a-z2-7]+"/, with: ""))")
+                }
+                pages.append(answers)
+            }
+            #expect(fixture.mailCount("anna@home.example") == 1)
+            #expect(Set(pages.flatMap(\.self)).count == 1)
+            let tries: [Int64] = try fixture.store.database.values("SELECT tries FROM page_codes ORDER BY id")
+            #expect(tries == [5, 5, 5])
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// An authenticator of ours: makes a credential and signs with it, rightly or with one thing wrong.
+
+import CBOR
+import MailCrypto
+import Support
+
+@testable import WebAuthn
+
+/// Writes CBOR in its shortest form.
+enum CBORWriter {
+    static func octets(_ value: CBORValue) -> [UInt8] {
+        switch value {
+        case .unsigned(let number): head(0, number)
+        case .negative(let number): head(1, number)
+        case .bytes(let octets): head(2, UInt64(octets.count)) + octets
+        case .text(let text): head(3, UInt64(text.utf8.count)) + Array(text.utf8)
+        case .array(let items): head(4, UInt64(items.count)) + items.flatMap(octets)
+        case .map(let pairs): head(5, UInt64(pairs.count)) + pairs.flatMap { octets($0.key) + octets($0.value) }
+        case .bool(let flag): [flag ? 0xF5 : 0xF4]
+        default: [0xF6]
+        }
+    }
+
+    private static func head(_ major: UInt8, _ number: UInt64) -> [UInt8] {
+        let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) }
+        switch number {
+        case ..<24: return [major << 5 | UInt8(number)]
+        case ..<0x100: return [major << 5 | 24] + bytes.suffix(1)
+        case ..<0x10000: return [major << 5 | 25] + bytes.suffix(2)
+        case ..<0x1_0000_0000: return [major << 5 | 26] + bytes.suffix(4)
+        default: return [major << 5 | 27] + bytes
+        }
+    }
+}
+
+extension CBORValue: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral {
+    public init(integerLiteral value: Int64) { self = .integer(value) }
+    public init(stringLiteral value: String) { self = .text(value) }
+
+    static func members(_ members: KeyValuePairs<CBORValue, CBORValue>) -> CBORValue {
+        .map(members.map { Pair(key: $0.key, value: $0.value) })
+    }
+}
+
+/// All that goes into a ceremony; each part may be changed before it is signed.
+struct TestAuthenticator {
+    let key: P256PrivateKey
+    var rpID = "id.example"
+    var flags: AuthenticatorData.Flags = [.userPresent, .userVerified, .backupEligible, .backedUp]
+    var signCount: UInt32 = 0
+    var credentialID: [UInt8] = Array(1...32)
+    var clientData: String
+    var coseKey: CBORValue
+    var statementFormat = "none"
+    /// Octets behind the authenticator data.
+    var trailing: [UInt8] = []
+
+    static let challenge: [UInt8] = Array(repeating: 7, count: 32)
+
+    init(_ ceremony: Ceremony) throws {
+        key = try P256PrivateKey.generate()
+        coseKey = .members([
+            1: 2, 3: -7, -1: 1, -2: .bytes(key.publicKey.x), -3: .bytes(key.publicKey.y),
+        ])
+        clientData = Self.clientData(ceremony)
+    }
+
+    static func clientData(
+        _ ceremony: Ceremony, challenge: [UInt8] = challenge, origin: String = "https://id.example", more: String = ""
+    ) -> String {
+        #"{"type":"\#(ceremony.rawValue)","challenge":"\#(Base64URL.encode(challenge))","origin":"\#(origin)"\#(more)}"#
+    }
+
+    func authenticatorData(withCredential: Bool) -> [UInt8] {
+        var flags = flags
+        if withCredential { flags.insert(.attestedCredential) }
+        let count = (0..<4).map { UInt8(truncatingIfNeeded: signCount >> UInt32(24 - 8 * $0)) }
+        let head = SHA256.hash(Array(rpID.utf8)) + [flags.rawValue] + count
+        guard withCredential else { return head + trailing }
+        let length = [UInt8(credentialID.count >> 8), UInt8(credentialID.count & 0xFF)]
+        return head + Array(repeating: 0, count: 16) + length + credentialID + CBORWriter.octets(coseKey) + trailing
+    }
+
+    /// The attestation object of a registration, in the format `none`, or `packed` by the key itself.
+    func attestationObject() throws -> [UInt8] {
+        let data = authenticatorData(withCredential: true)
+        var statement = CBORValue.members([:])
+        if statementFormat == "packed" {
+            statement = .members(["alg": -7, "sig": .bytes(try sign(data + SHA256.hash(Array(clientData.utf8))))])
+        }
+        return CBORWriter.octets(.members(["fmt": .text(statementFormat), "attStmt": statement, "authData": .bytes(data)]))
+    }
+
+    /// The signature of a sign-in.
+    func signature() throws -> [UInt8] {
+        try sign(authenticatorData(withCredential: false) + SHA256.hash(Array(clientData.utf8)))
+    }
+
+    /// DER, as authenticators write it.
+    private func sign(_ message: [UInt8]) throws -> [UInt8] {
+        let numbers = try key.signSHA256(message: message)
+        func integer(_ octets: ArraySlice<UInt8>) -> [UInt8] {
+            let number = Array(octets.drop { $0 == 0 })
+            let whole = (number.first ?? 0x80) >= 0x80 ? [0] + number : number
+            return [0x02, UInt8(whole.count)] + whole
+        }
+        let content = integer(numbers[..<32]) + integer(numbers[32...])
+        return [0x30, UInt8(content.count)] + content
+    }
+
+    var relyingParty: RelyingParty {
+        RelyingParty(
+            id: "id.example", client: ExpectedClient(origins: ["https://id.example"]), requiresUserVerification: true)
+    }
+
+    func register() throws -> RelyingParty.Registration {
+        try relyingParty.register(
+            clientData: Array(clientData.utf8), attestationObject: try attestationObject(), challenge: Self.challenge)
+    }
+
+    func authenticate(known: UInt32 = 0) throws -> AuthenticatorData {
+        let publicKey = try COSEKey(octets: CBORWriter.octets(coseKey))
+        return try relyingParty.authenticate(
+            clientData: Array(clientData.utf8), authenticatorData: authenticatorData(withCredential: false),
+            signature: try signature(), challenge: Self.challenge,
+            known: RelyingParty.KnownCredential(publicKey: publicKey, signCount: known))
+    }
+}

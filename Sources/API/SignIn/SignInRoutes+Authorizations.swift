@@ -50,19 +50,17 @@ extension SignInRoutes {
         let algorithm = try await parts.run { try $0.clients.client(clientID)?.identityTokenAlgorithm } ?? "ES256"
         let maker = try await maker(algorithm, now: time)
         let change = context.change(now: time)
-        let answer = try await parts.run { store in
+        let (answer, ticket) = try await parts.run { store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)
             let given = try store.provider.authorize(authorization, change) { issued in
                 (issued.code, try Self.answer(issued, body, maker))
             }
-            if let identifier = body.request, let asked = pending?.request {
-                let response = Self.response(asked, code: given.0, given.1)
-                try store.authorizations.answer(identifier, with: response, now: time)
-            }
-            return given.1
+            guard let identifier = body.request, let asked = pending?.request else { return (given.1, nil as String?) }
+            let response = Self.response(asked, code: given.0, given.1)
+            return (given.1, try store.authorizations.answer(identifier, with: response, now: time))
         }
-        return body.request.map(continuation) ?? .object(answer)
+        return ticket.map(continuation) ?? .object(answer)
     }
 
     /// What the app asked for, in place of what the page would have said of it.
@@ -87,7 +85,7 @@ extension SignInRoutes {
             throw Problem.conflict("the app asked for another user")
         }
         body.userHint = pending.subjectHint ?? body.userHint
-        guard pending.accepts(authenticatedAt: body.authTime ?? now, now: now) else {
+        guard pending.accepts(authenticatedAt: body.authTime ?? now) else {
             throw Problem.conflict("the app asked for a newer sign-in (prompt=login or max_age): let the user sign in again")
         }
     }

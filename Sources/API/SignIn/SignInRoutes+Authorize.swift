@@ -85,14 +85,19 @@ extension SignInRoutes {
 
     func continueAuthorization(_ request: Request, _ context: APIContext) async throws -> Response {
         guard let parameters = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
-            let identifier = parameters.first(where: { $0.name == "request" })?.value,
+            let ticket = parameters.first(where: { $0.name == "ticket" })?.value,
             let browser = AuthorizationCookie(issuer: settings.issuer).value(in: request.headers),
-            let response = try await parts.run({ try $0.authorizations.take(identifier, browser: browser) })
+            let response = try await take(ticket, browser)
         else {
             return .message(
                 "Start again", "This sign-in was begun in another browser, or is over. Go back to the app and try again.")
         }
         return .rendered(response)
+    }
+
+    private func take(_ ticket: String, _ browser: String) async throws -> AuthorizationResponse? {
+        let time = parts.now()
+        return try await parts.run { try $0.authorizations.take(ticket: ticket, browser: browser, now: time) }
     }
 }
 

@@ -82,14 +82,14 @@ extension SignInRoutes {
             throw Problem.invalid("must be one of \(known)", at: "/error")
         }
         let response = AuthorizationResponse(pending.request.target, AuthorizationError(code, detail))
-        try await parts.run { try $0.authorizations.answer(body.request, with: response, now: time) }
-        return continuation(body.request)
+        let ticket = try await parts.run { try $0.authorizations.answer(body.request, with: response, now: time) }
+        return continuation(ticket)
     }
 
     /// Where the page sends the browser.
-    func continuation(_ identifier: String) -> Response {
+    func continuation(_ ticket: String) -> Response {
         .unstored([
-            "continue": .string("\(settings.issuer)/auth/continue?request=\(identifier)"),
+            "continue": .string("\(settings.issuer)/auth/continue?ticket=\(ticket)"),
             "expires_in": .integer(ProviderLifetime.code),
         ])
     }

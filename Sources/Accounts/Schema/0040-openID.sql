@@ -36,9 +36,10 @@ CREATE TABLE logout_redirects (
 ) {clustered};
 
 -- Answers to authorization requests that wait for the browser that asked, for minutes. `content` is encrypted under a key that is
--- made from the request's identifier, of which the table has a hash alone.
+-- made from the ticket of the answer, of which the table has a hash alone.
 CREATE TABLE authorization_answers (
     request_hash {bytes} NOT NULL,
+    ticket_hash {bytes} NOT NULL UNIQUE,
     content {bytes} NOT NULL,
     expires_at {int} NOT NULL,
     PRIMARY KEY (request_hash)

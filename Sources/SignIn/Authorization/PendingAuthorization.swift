@@ -19,11 +19,11 @@ package struct PendingAuthorization: Sendable, Codable {
     /// Seconds since 1970.
     package let createdAt: Int64
 
-    /// Whether the user must have signed in after the request (`prompt=login`), and until when at the latest (`max_age`).
-    /// - Parameter time: when they signed in, seconds since 1970.
-    package func accepts(authenticatedAt time: Int64, now: Int64) -> Bool {
+    /// Whether a sign-in is new enough: after the request (`prompt=login`), or at most `max_age` seconds before it.
+    /// - Parameter time: when the user signed in, seconds since 1970.
+    package func accepts(authenticatedAt time: Int64) -> Bool {
         if request.prompts.contains(.login), time < createdAt { return false }
-        return request.maximumAge.map { time >= now - $0 } ?? true
+        return request.maximumAge.map { time >= createdAt - $0 } ?? true
     }
 }
 
@@ -40,6 +40,8 @@ package struct PendingAuthorizations: Sendable {
     private struct Answer: Codable {
         let response: AuthorizationResponse
         let browser: [UInt8]
+        /// Seconds since 1970.
+        let answeredAt: Int64
     }
 
     /// An identifier for the page's URL, which holds the request sealed: base64url.
@@ -73,37 +75,45 @@ package struct PendingAuthorizations: Sendable {
     }
 
     /// Keeps the answer to a request for its browser, for as long as a code lives. Refused where the request was answered.
-    package func answer(_ identifier: String, with response: AuthorizationResponse, now: Int64) throws {
+    /// - Returns: a ticket for the answer, for the browser that the user signed in with. The answer needs the ticket and the cookie
+    ///   of the browser that asked: whoever lets another sign in for their own request has the cookie alone, and the other the
+    ///   ticket alone.
+    package func answer(_ identifier: String, with response: AuthorizationResponse, now: Int64) throws -> String {
         guard let (token, _) = Self.parts(identifier), let pending = open(identifier, now: now) else {
             throw StoreRefusal(.invalid, "the request is unknown or has expired")
         }
-        let content = try encrypt(Answer(response: response, browser: pending.browser), token, .authorizationContent)
+        let ticket = try Self.newToken()
+        let answer = Answer(response: response, browser: pending.browser, answeredAt: now)
+        let content = try encrypt(answer, ticket, .authorizationContent)
         // The row of an answer that was fetched stays without it, as long as its request can be opened.
+        let expiresAt = pending.createdAt + PendingAuthorization.lifetime + ProviderLifetime.code
         let added = try database.write(.durable) { connection in
             try connection.run(
                 """
-                INSERT INTO authorization_answers (request_hash, content, expires_at)
-                VALUES (\(hash(token)), \(content), \(pending.createdAt + PendingAuthorization.lifetime + ProviderLifetime.code))
+                INSERT INTO authorization_answers (request_hash, ticket_hash, content, expires_at)
+                VALUES (\(hash(token, .authorizationRequest)), \(hash(ticket, .authorizationContent)), \(content), \(expiresAt))
                 ON CONFLICT (request_hash) DO NOTHING
                 """)
         }
         guard added > 0 else { throw StoreRefusal(.exists, "the request was answered already") }
+        return Base64URL.encode(ticket)
     }
 
-    /// The answer to a request, once and for the browser that asked; nil otherwise.
-    package func take(_ identifier: String, browser: String) throws -> AuthorizationResponse? {
-        guard let (token, _) = Self.parts(identifier) else { return nil }
+    /// The answer of a ticket, once and for the browser that asked; nil otherwise.
+    package func take(ticket text: String, browser: String, now: Int64) throws -> AuthorizationResponse? {
+        guard let ticket = Base64URL.decode(text.utf8), ticket.count == Self.tokenLength else { return nil }
+        let hash = hash(ticket, .authorizationContent)
         return try database.write(.durable) { connection in
             let stored: [UInt8]? = try connection.value(
-                "SELECT content FROM authorization_answers WHERE request_hash = \(hash(token))")
-            guard let stored, let answer: Answer = decrypt(stored, token, .authorizationContent),
-                constantTimeEqual(answer.browser, secrets.hash(.browser, browser))
+                "SELECT content FROM authorization_answers WHERE ticket_hash = \(hash)")
+            guard let stored, let answer: Answer = decrypt(stored, ticket, .authorizationContent),
+                constantTimeEqual(answer.browser, secrets.hash(.browser, browser)),
+                now < answer.answeredAt + ProviderLifetime.code
             else { return nil }
             // Of two at once one wins: what it looks for is there or is not.
             let taken = try connection.run(
                 """
-                UPDATE authorization_answers SET content = \([UInt8]())
-                WHERE request_hash = \(hash(token)) AND content = \(stored)
+                UPDATE authorization_answers SET content = \([UInt8]()) WHERE ticket_hash = \(hash) AND content = \(stored)
                 """)
             return taken > 0 ? answer.response : nil
         }
@@ -117,11 +127,14 @@ package struct PendingAuthorizations: Sendable {
     }
 
     private func seal(_ value: some Encodable, _ purpose: SecretHash.Purpose) throws -> String {
-        let token: [UInt8]
-        do { token = try SecureRandom.bytes(count: Self.tokenLength) } catch {
+        let token = try Self.newToken()
+        return Base64URL.encode(token + (try encrypt(value, token, purpose)))
+    }
+
+    private static func newToken() throws -> [UInt8] {
+        do { return try SecureRandom.bytes(count: tokenLength) } catch {
             throw TemporaryStoreError(.resources, "no randomness: \(error)")
         }
-        return Base64URL.encode(token + (try encrypt(value, token, purpose)))
     }
 
     private static func parts(_ identifier: String) -> (token: [UInt8], sealed: [UInt8])? {
@@ -131,7 +144,9 @@ package struct PendingAuthorizations: Sendable {
         return (Array(octets.prefix(tokenLength)), Array(octets.dropFirst(tokenLength)))
     }
 
-    private func hash(_ token: [UInt8]) -> [UInt8] { secrets.hash(.authorizationRequest, Hex.encode(token), context: "row") }
+    private func hash(_ token: [UInt8], _ purpose: SecretHash.Purpose) -> [UInt8] {
+        secrets.hash(purpose, Hex.encode(token), context: "row")
+    }
 
     private func key(_ token: [UInt8], _ purpose: SecretHash.Purpose) -> [UInt8] {
         secrets.hash(purpose, Hex.encode(token), context: "key")

@@ -10,23 +10,53 @@ import Testing
     @Test func anAnswerGoesToTheBrowserThatAskedAlone() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
-        try await party.answer(identifier)
+        let continuation = try await party.answer(identifier)
         for cookie in ["", "__Host-postern-authorization=" + String(repeating: "a", count: 32), "postern-authorization=x"] {
-            let stolen = try await party.fetch(identifier, cookie: cookie.isEmpty ? "none=1" : cookie)
+            let stolen = try await party.fetch(continuation, cookie: cookie.isEmpty ? "none=1" : cookie)
             #expect(stolen.status == 400 && stolen.headers[.location] == nil)
         }
-        #expect(try await party.fetch(identifier).status == 303)
+        #expect(try await party.fetch(continuation).status == 303)
+    }
+
+    /// The one who asked sends the link of the page to a victim, who signs in: the code would have come to the one who asked.
+    @Test func whoeverLetsAnotherSignInForTheirRequestGetsNoCode() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        let continuation = try await party.answer(identifier)
+        // The victim's browser has the ticket, and the attacker's the cookie and the identifier.
+        #expect(try await party.fetch(continuation, cookie: "none=1").status == 400)
+        for guess in [identifier, "", String(continuation.suffix(27).reversed())] {
+            #expect(try await party.fetch("\(ProviderFixture.issuer)/auth/continue?ticket=\(guess)").status == 400)
+        }
+    }
+
+    @Test func anAnswerIsWorthNothingAfterItsCode() async throws {
+        let party = try await OpenIDFixture()
+        let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
+        party.rig.api.wait(seconds: 300)
+        #expect(try await party.fetch(continuation).status == 400)
+    }
+
+    /// A page that takes some seconds refused everyone who was asked to sign in again.
+    @Test func aPageMayTakeItsTimeWhateverTheAge() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["max_age": "0"])))
+        party.rig.api.wait(seconds: 5)
+        let signedIn = party.rig.api.now
+        party.rig.api.wait(seconds: 5)
+        let answer = try await party.operate(
+            "/v1/authorizations", ["request": identifier, "user": "jane", "auth_time": signedIn])
+        #expect(answer.status == 200)
     }
 
     @Test func anAnswerIsFetchedOnceAndARequestIsAnsweredOnce() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
-        #expect(try await party.fetch(identifier).status == 400)
-        try await party.answer(identifier)
+        let continuation = try await party.answer(identifier)
         let again = try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"])
         #expect(again.status == 409)
-        #expect(try await party.fetch(identifier).status == 303)
-        #expect(try await party.fetch(identifier).status == 400)
+        #expect(try await party.fetch(continuation).status == 303)
+        #expect(try await party.fetch(continuation).status == 400)
         let late = try await party.operate("/v1/authorizations/refuse", ["request": identifier, "error": "access_denied"])
         #expect(late.status == 409)
     }
@@ -67,7 +97,7 @@ import Testing
         #expect(odd.status == 422)
         let refused = try await party.operate("/v1/authorizations/refuse", ["request": identifier, "error": "access_denied"])
         #expect(refused.status == 200)
-        let callback = try OpenIDFixture.callback(try await party.fetch(identifier))
+        let callback = try OpenIDFixture.callback(try await party.fetch(try #require(refused.json["continue"].string)))
         #expect(callback.mode == "fragment")
         #expect(callback["error"] == "access_denied" && callback["iss"] == ProviderFixture.issuer)
     }
@@ -102,8 +132,7 @@ import Testing
         let party = try await OpenIDFixture()
         let query = OpenIDFixture.query(["response_mode": "web_message"])
         let identifier = try party.identifier(try await party.ask(query))
-        try await party.answer(identifier)
-        let page = try await party.fetch(identifier)
+        let page = try await party.fetch(try await party.answer(identifier))
         #expect(page.text.contains("data-origin=\"https://juice.example\""))
         #expect(page.headers[HTTPField.Name("Content-Security-Policy")!]?.contains("frame-ancestors 'none'") == true)
         let foreign = try await party.ask(
@@ -131,8 +160,7 @@ import Testing
         let first = try party.identifier(try await party.ask(OpenIDFixture.query()))
         let second = try party.identifier(try await party.ask(OpenIDFixture.query()))
         for identifier in [first, second] {
-            try await party.answer(identifier)
-            #expect(try await party.fetch(identifier).status == 303)
+            #expect(try await party.fetch(try await party.answer(identifier)).status == 303)
         }
     }
 

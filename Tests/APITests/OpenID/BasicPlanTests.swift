@@ -122,8 +122,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         let party = try await OpenIDFixture()
         let query = OpenIDFixture.query(["scope": "email openid"]).split(separator: "&").reversed().joined(separator: "&")
         let identifier = try party.identifier(try await party.ask(query))
-        try await party.answer(identifier)
-        let callback = try OpenIDFixture.callback(try await party.fetch(identifier))
+        let callback = try OpenIDFixture.callback(try await party.fetch(try await party.answer(identifier)))
         #expect(try await party.redeem(try #require(callback["code"])).json["scope"].string == "email openid")
     }
 

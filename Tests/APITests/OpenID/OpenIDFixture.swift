@@ -82,10 +82,12 @@ final class OpenIDFixture: Sendable {
         return String(location.dropFirst("https://sign-in.example/?x=1&request=".count))
     }
 
-    /// Fetches an answer with the browser's cookie, or another.
-    func fetch(_ identifier: String, cookie: String? = nil) async throws -> Response {
+    /// Goes where the page sends the browser, with its cookie or another.
+    func fetch(_ continuation: String, cookie: String? = nil) async throws -> Response {
         let own = browser.withLock { $0.cookie } ?? ""
-        return try await rig.api.ask(.get, "/auth/continue?request=\(identifier)", headers: ["Cookie": cookie ?? own])
+        try #require(continuation.hasPrefix("\(ProviderFixture.issuer)/auth/continue?ticket="))
+        let path = String(continuation.dropFirst(ProviderFixture.issuer.count))
+        return try await rig.api.ask(.get, path, headers: ["Cookie": cookie ?? own])
     }
 
     // MARK: The page
@@ -95,8 +97,8 @@ final class OpenIDFixture: Sendable {
         return try await rig.api.ask(.post, path, key: rig.operatorKey, body: text)
     }
 
-    /// Signs jane in as the request wants it, and answers.
-    func answer(_ identifier: String, _ more: [String: Any] = [:]) async throws {
+    /// Signs jane in as the request wants it, and answers: where the browser goes on.
+    func answer(_ identifier: String, _ more: [String: Any] = [:]) async throws -> String {
         let asked = try await operate("/v1/authorizations/inspect", ["request": identifier])
         try #require(asked.status == 200, "\(asked.text)")
         browser.withLock { $0.asked.append(asked.json) }
@@ -106,7 +108,7 @@ final class OpenIDFixture: Sendable {
         if prompts == ["none"], !isFresh {
             let refused = try await operate("/v1/authorizations/refuse", ["request": identifier, "error": "login_required"])
             try #require(refused.status == 200, "\(refused.text)")
-            return
+            return try #require(refused.json["continue"].string)
         }
         if !isFresh || prompts.contains("login") { signedInAt = rig.api.now }
         var body: [String: Any] = [
@@ -115,8 +117,8 @@ final class OpenIDFixture: Sendable {
         for (name, value) in more { body[name] = value }
         let answer = try await operate("/v1/authorizations", body)
         try #require(answer.status == 200, "\(answer.text)")
-        #expect(answer.json["continue"].string == "\(ProviderFixture.issuer)/auth/continue?request=\(identifier)")
         #expect(answer.json["code"] == .null)
+        return try #require(answer.json["continue"].string)
     }
 
     /// From the request to what the relying party gets.
@@ -125,9 +127,7 @@ final class OpenIDFixture: Sendable {
     ) async throws -> Callback {
         let first = try await ask(Self.query(changes), method: method)
         if first.headers[.location]?.hasPrefix("https://sign-in.example/") == true {
-            let identifier = try identifier(first)
-            try await answer(identifier, page)
-            return try Self.callback(try await fetch(identifier))
+            return try Self.callback(try await fetch(try await answer(try identifier(first), page)))
         }
         return try Self.callback(first)
     }

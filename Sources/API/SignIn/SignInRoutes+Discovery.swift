@@ -42,7 +42,8 @@ extension SignInRoutes {
         document["grant_types_supported"] = list("authorization_code", "refresh_token", "client_credentials")
         document["subject_types_supported"] = list("pairwise")
         document["id_token_signing_alg_values_supported"] = list("ES256", "RS256")
-        document["scopes_supported"] = list("openid", "email", "name")
+        // Our own endpoint reads profile as name; what the operator's page does with it is not known here.
+        document["scopes_supported"] = isHere ? list("openid", "email", "name", "profile") : list("openid", "email", "name")
         document["token_endpoint_auth_methods_supported"] = list(
             "client_secret_post", "client_secret_basic", "private_key_jwt", "none")
         document["revocation_endpoint_auth_methods_supported"] = list(

@@ -77,7 +77,7 @@ package struct OpenIDClientRepository: Sendable {
             let app = try connection.app(team: id, clientID: clientID)
             guard try connection.value("SELECT is_public FROM apps WHERE id = \(app)") != 1 else {
                 throw StoreRefusal(
-                    .unmet, "app \(clientID) is public and has no secret: see postern app client \(id) \(clientID) --confidential"
+                    .unmet, "app \(clientID) is public and has no secret: see postern app client \(id) \(clientID) --no-public"
                 )
             }
             guard try issued(connection, app: app).count < Self.maximumSecrets else {

@@ -1,5 +1,4 @@
-// The modules of the OpenID Foundation's basic and form-post certification plans, one test each, named after the module
-// (../shared is not needed: what each module checks is written here).
+// The modules of the OpenID Foundation's certification plans "basic", "form post" and "config", one test each, named after the module.
 
 import HTTPTypes
 import JSON
@@ -332,7 +331,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         }
         func words(_ name: String) -> [String] { metadata[name].items.compactMap(\.string) }
         #expect(words("response_types_supported") == ["code", "code id_token"])
-        #expect(words("scopes_supported").contains("openid"))
+        #expect(words("scopes_supported") == ["openid", "email", "name", "profile"])
         #expect(words("subject_types_supported") == ["pairwise"])
         #expect(words("id_token_signing_alg_values_supported").contains("RS256"))
         #expect(words("grant_types_supported").contains("authorization_code"))

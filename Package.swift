@@ -113,7 +113,7 @@ let package = Package(
             dependencies: [
                 "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "Support", "WebAuthn",
                 asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
-            ], swiftSettings: strict),
+            ], resources: [.embedInCode("Authorization/Pages")], swiftSettings: strict),
         .target(
             name: "Decisions",
             dependencies: [

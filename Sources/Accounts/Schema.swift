@@ -39,6 +39,7 @@ extension Migration {
         Migration(37, "deliveryLease", PackageResources._037_deliveryLease_sql),
         Migration(38, "removedApps", PackageResources._038_removedApps_sql),
         Migration(39, "cheaperTriggers", PackageResources._039_cheaperTriggers_sql),
+        Migration(40, "openID", PackageResources._040_openID_sql),
         Migration(41, "signInCodes", PackageResources._041_signInCodes_sql),
         Migration(42, "passkeys", PackageResources._042_passkeys_sql),
     ]

@@ -101,6 +101,12 @@ package final class RSAPublicKey: Sendable {
         }
     }
 
+    /// Modulus and exponent of a key in DER as `init(der:)` takes it, big-endian without leading zeros; nil for anything else.
+    package static func numbers(der: [UInt8]) -> (modulus: [UInt8], exponent: [UInt8])? {
+        guard der.count <= 4096, let numbers = RSAPublicNumbers(der: der) else { return nil }
+        return (Array(numbers.modulus), Array(numbers.exponent))
+    }
+
     /// Whether `signature` was made over the message with this SHA-256 digest (32 octets).
     package func verifySHA256(digest: [UInt8], signature: [UInt8]) -> Bool {
         guard digest.count == 32, !signature.isEmpty else { return false }
@@ -154,6 +160,9 @@ package final class RSAPrivateKey: Sendable {
 
     /// SubjectPublicKeyInfo, DER.
     package func publicKeyInfo() throws -> [UInt8] { try handle.publicKeyInfo() }
+
+    /// Signs `message`, as RS256 of JOSE (RFC 7518 section 3.3). The signature is as long as the modulus.
+    package func signSHA256(message: [UInt8]) throws -> [UInt8] { try signSHA256(digest: SHA256.hash(message)) }
 
     /// Signs a message by its SHA-256 digest (32 octets). The signature is as long as the modulus.
     package func signSHA256(digest: [UInt8]) throws -> [UInt8] {

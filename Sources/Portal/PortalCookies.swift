@@ -1,6 +1,6 @@
 // The cookies of the page: the session, the browser, and what was done just now.
 
-import Foundation
+import HTTP
 import HTTPTypes
 import Support
 
@@ -30,17 +30,7 @@ struct PortalCookies: Sendable {
         }
     }
 
-    private func raw(_ name: String, in headers: HTTPFields) -> String? {
-        let name = fullName(name)
-        for field in headers[values: .cookie] {
-            for pair in field.split(separator: ";") {
-                let parts = pair.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-                guard parts.count == 2, parts[0] == name else { continue }
-                return parts[1]
-            }
-        }
-        return nil
-    }
+    private func raw(_ name: String, in headers: HTTPFields) -> String? { headers.cookie(fullName(name)) }
 
     /// A Set-Cookie field. Lax: a link in a mail program leads to a page that knows its user; forms carry their own token.
     /// - Parameter age: seconds; 0 removes it.

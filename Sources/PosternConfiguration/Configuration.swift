@@ -147,6 +147,8 @@ package struct Configuration: Sendable {
         /// `iss`: an address without path and final slash; nil where nothing is signed.
         package let issuer: String?
         package let authorizationEndpoint: String?
+        /// The operator's page for requests that `/auth/authorize` checked; nil where that endpoint is off.
+        package let signInPage: String?
         package let refreshesPerDay: Int
     }
 
@@ -243,9 +245,21 @@ package struct Configuration: Sendable {
                 .invalidValue, at: resolved.path,
                 "provider.authorization_endpoint: must be a URL, as in https://id.example/sign-in")
         }
+        let signInPage = text("sign_in.page")
+        let isURL = signInPage.hasPrefix("https://") || signInPage.hasPrefix("http://")
+        guard signInPage.isEmpty || isURL && !signInPage.contains("#") && signInPage.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "sign_in.page: must be a URL, as in https://sign-in.example/")
+        }
+        guard page.isEmpty || signInPage.isEmpty else {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "sign_in.page and provider.authorization_endpoint: set one of them, or neither")
+        }
         provider = ProviderSettings(
             issuer: text("provider.issuer").isEmpty ? nil : text("provider.issuer"),
-            authorizationEndpoint: page.isEmpty ? nil : page, refreshesPerDay: integer("provider.refreshes_per_day"))
+            authorizationEndpoint: page.isEmpty ? nil : page, signInPage: signInPage.isEmpty ? nil : signInPage,
+            refreshesPerDay: integer("provider.refreshes_per_day"))
         let relayDomains = relayDomains
         if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {
             throw ConfigurationError(

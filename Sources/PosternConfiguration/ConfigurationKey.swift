@@ -256,10 +256,15 @@ package struct ConfigurationKey: Sendable {
         ),
         ConfigurationKey(
             "provider.authorization_endpoint", .text, .absent,
-            "Your own sign-in page, which calls /v1/authorizations. Named in /.well-known/openid-configuration."),
+            "Your own sign-in page, which takes the requests of apps itself and calls /v1/authorizations. Named in /.well-known/openid-configuration."
+        ),
         ConfigurationKey(
             "provider.refreshes_per_day", .integer(1...100_000), .value(.integer(100)),
             "Refreshes with one refresh token in a day (429 beyond it). An access token is valid for an hour: 24 are needed."),
+        ConfigurationKey(
+            "sign_in.page", .text, .absent,
+            "Your own sign-in page, for checked requests: apps go to /auth/authorize, which hands them to it. In place of provider.authorization_endpoint."
+        ),
         ConfigurationKey(
             "events.trusted_certificates", .text, .absent,
             "Further certificate authorities (PEM) for event endpoints, besides the system's; relative to the folder of this file."

@@ -7,6 +7,10 @@ extension Store {
     package var issuers: IssuerRepository { IssuerRepository(database: database) }
     /// The keys that our own identity tokens are signed with.
     package var identityKeys: IdentityKeyRepository { IdentityKeyRepository(database: database, sealer: sealer) }
+    /// Apps as OpenID Connect clients.
+    package var openIDClients: OpenIDClientRepository { OpenIDClientRepository(database: database, secrets: secrets) }
+    /// Requests to the authorization endpoint on their way through the sign-in page.
+    package var authorizations: PendingAuthorizations { PendingAuthorizations(database: database, secrets: secrets) }
     /// Codes and tokens, given and taken back.
     package var provider: ProviderRepository {
         ProviderRepository(grants: grants, users: users, inboxes: inboxes, secrets: secrets)

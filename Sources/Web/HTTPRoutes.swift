@@ -105,7 +105,7 @@ package enum HTTPRoutes {
         if let issuer = configuration.provider.issuer {
             let settings = ProviderSettings(
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
-                refreshesPerDay: configuration.provider.refreshesPerDay)
+                signInPage: configuration.provider.signInPage, refreshesPerDay: configuration.provider.refreshesPerDay)
             modules.append(SignInRoutes(settings, common, signer: parts.identitySigner))
         }
         return modules

@@ -435,6 +435,8 @@ enum UserExportTables {
         "leases": "of the installation",
         "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
         "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
+        "client_secrets": "of teams", "client_assertions": "keyed hashes of teams' requests", "logout_redirects": "of teams",
+        "authorization_answers": "encrypted for the browser that asked; gone after five minutes",
         "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",
     ]
 }

@@ -67,4 +67,54 @@ private let python: String? = {
             #expect(!server.output.contains(secret))
         }
     }
+
+    @Test(
+        .enabled(if: python != nil, "skipped: no python3 with Authlib and PyJWT (make test-tools)"),
+        arguments: ["ES256", "RS256"])
+    func anOpenIDAppOthersWroteSignsInThroughTheAuthorizationEndpoint(_ algorithm: String) throws {
+        let (runner, client) = (try CommandRunner.initialised(), "com.example.juice")
+        try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
+        try runner.succeed("app", "add", "juice", client, "--redirect-uri", "https://juice.example/signed-in")
+        try runner.succeed("app", "redirect", "add", "juice", client, "https://juice.example/bye", "--after-sign-out")
+        try runner.succeed("app", "client", "juice", client, "--id-token-algorithm", algorithm)
+        try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified", "--name", "Jane Doe")
+        let key = runner.folder.appendingPathComponent("client.pem").path
+        // Authlib signs assertions with RSA alone.
+        let generate = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", key]
+        #expect(try ManagedProcess.run("/usr/bin/openssl", generate).status == 0)
+        #expect(try ManagedProcess.run("/usr/bin/openssl", ["pkey", "-in", key, "-pubout", "-out", key + ".pub"]).status == 0)
+        let added = try runner.succeed("app", "key", "add", "juice", "client.pem.pub")
+        let operatorKey = try runner.succeed("key", "issue", "--operator", "--scope", "authorizations:write")
+        let secret = try runner.succeed("app", "secret", "issue", "juice", client)
+        let name = try #require(secret.split(separator: "_").dropFirst().first.map(String.init))
+        #expect(try runner.succeed("app", "secret", "list", "juice", client).hasPrefix(name + "\t"))
+
+        let (issuer, page) = ("http://127.0.0.1:\(try FreePort.next())", "https://sign-in.example/")
+        let server = try ManagedProcess(
+            CommandRunner.executable.path,
+            [
+                "serve", "--config", runner.configuration, "--set", "milter.socket=unix:\(runner.folder.path)/milter",
+                "--set", "http.listen=\(issuer.dropFirst("http://".count))", "--set", "http.public_url=\(issuer)",
+                "--set", "sign_in.page=\(page)",
+            ])
+        defer {
+            server.signal(SIGTERM)
+            _ = try? server.waitForExit()
+        }
+        try server.waitForLine(containing: "serving")
+        try server.waitForLine(containing: "listening for HTTP")
+        let setup: [String: String] = [
+            "issuer": issuer, "page": page, "operator_key": operatorKey, "client_id": client, "client_secret": secret,
+            "team_key": try String(contentsOfFile: key, encoding: .utf8), "algorithm": algorithm,
+            "kid": try #require(added.split(separator: " ").last.map(String.init)),
+            "redirect_uri": "https://juice.example/signed-in", "logout_uri": "https://juice.example/bye", "user": "jane",
+        ]
+        let script = URL(fileURLWithPath: Self.script).deletingLastPathComponent().appendingPathComponent("openid.py").path
+        let party = try ManagedProcess(try #require(python), [script])
+        party.writeInput(String(decoding: try JSONSerialization.data(withJSONObject: setup), as: UTF8.self))
+        party.closeInput()
+        #expect(try party.waitForExit() == 0, "\(party.output)")
+        #expect(party.output.contains("signed out and back at the app"), "\(party.output)")
+        for text in [operatorKey, secret, "jane@home.example", "pr_", "pc_"] { #expect(!server.output.contains(text)) }
+    }
 }

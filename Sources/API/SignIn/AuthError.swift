@@ -20,6 +20,9 @@ struct AuthError: Error, Sendable {
     static func invalidGrant(_ detail: String) -> AuthError {
         AuthError(status: .badRequest, code: "invalid_grant", detail: detail)
     }
+    static func unauthorizedClient(_ detail: String) -> AuthError {
+        AuthError(status: .badRequest, code: "unauthorized_client", detail: detail)
+    }
     static func invalidScope(_ detail: String) -> AuthError {
         AuthError(status: .badRequest, code: "invalid_scope", detail: detail)
     }
@@ -40,6 +43,18 @@ struct AuthError: Error, Sendable {
         AuthError(
             status: .unauthorized, code: "invalid_token",
             detail: "the Authorization field must hold an access token of this client with scope user.migration",
+            headers: [.wwwAuthenticate: "Bearer realm=\"postern\", error=\"invalid_token\""])
+    }
+    /// RFC 6750 section 3: without a token nothing is said of what is wrong.
+    static func missingToken(isByHeader: Bool) -> AuthError {
+        AuthError(
+            status: isByHeader ? .badRequest : .unauthorized, code: "invalid_request",
+            detail: "send the access token as Authorization: Bearer",
+            headers: [.wwwAuthenticate: "Bearer realm=\"postern\"" + (isByHeader ? ", error=\"invalid_request\"" : "")])
+    }
+    static func unknownToken() -> AuthError {
+        AuthError(
+            status: .unauthorized, code: "invalid_token", detail: "the access token is unknown, expired or revoked",
             headers: [.wwwAuthenticate: "Bearer realm=\"postern\", error=\"invalid_token\""])
     }
     static func tooMany(retryAfter seconds: Int64) -> AuthError {

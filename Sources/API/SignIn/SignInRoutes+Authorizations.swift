@@ -17,44 +17,94 @@ extension SignInRoutes {
             let lastName: String?
         }
 
+        /// As `/auth/authorize` handed it to the page; in place of what the app sent.
+        let request: String?
         let user: String?
-        let userHint: String?
+        var userHint: String?
         /// The number of an inbox of the user, or its address.
         let inbox: JSONValue?
-        let clientID: String
-        let redirectURI: String
-        let scopes: [String]?
-        let nonce: String?
-        let state: String?
-        let codeChallenge: String?
-        let codeChallengeMethod: String?
+        var clientID: String?
+        var redirectURI: String?
+        var scopes: [String]?
+        var nonce: String?
+        var state: String?
+        var codeChallenge: String?
+        var codeChallengeMethod: String?
         let hideMyEmail: Bool?
         let realUserStatus: Int?
         let orgID: String?
         let authTime: Int64?
+        /// RFC 8176.
+        let amr: [String]?
+        let acr: String?
         let name: Name?
     }
 
     func authorize(_ request: Request, _ context: OperatorContext) async throws -> Response {
-        let body = try await request.decode(Body.self, context)
+        var given = try await request.decode(Body.self, context)
         let time = parts.now()
+        let pending = try given.request.map { try self.pending($0, now: time) }
+        if let pending { try Self.fill(&given, from: pending, now: time) }
+        let body = given
         let authorization = try check(body, now: time)
-        let maker = try await maker(now: time)
+        let clientID = authorization.grant.clientID
+        let algorithm = try await parts.run { try $0.clients.client(clientID)?.identityTokenAlgorithm } ?? "ES256"
+        let maker = try await maker(algorithm, now: time)
         let change = context.change(now: time)
-        return try await parts.run { store in
+        let (answer, ticket) = try await parts.run { store in
             var authorization = authorization
-            authorization.grant.userID = try Self.user(body, now: time, store)
-            let answer = try store.provider.authorize(authorization, change) { issued throws(StoreFailure) in
-                try Self.answer(issued, body, maker)
+            authorization.grant.userID = try Self.user(body, clientID, now: time, store)
+            let given = try store.provider.authorize(authorization, change) { issued throws(StoreFailure) in
+                (issued.code, try Self.answer(issued, body, maker))
             }
-            return .object(answer)
+            guard let identifier = body.request, let asked = pending?.request else { return (given.1, nil as String?) }
+            let response = Self.response(asked, code: given.0, given.1)
+            return (given.1, try store.authorizations.answer(identifier, with: response, now: time))
+        }
+        return ticket.map(continuation) ?? .object(answer)
+    }
+
+    /// What the app asked for, in place of what the page would have said of it.
+    private static func fill(_ body: inout Body, from pending: PendingAuthorization, now: Int64) throws {
+        for (value, name) in [
+            (body.clientID, "client_id"), (body.redirectURI, "redirect_uri"), (body.nonce, "nonce"), (body.state, "state"),
+            (body.codeChallenge, "code_challenge"), (body.codeChallengeMethod, "code_challenge_method"),
+        ] where value != nil {
+            throw Problem.invalid("is part of the request: leave it out", at: "/\(name)")
+        }
+        let asked = pending.request
+        body.clientID = asked.clientID
+        body.redirectURI = asked.target.redirectURI
+        body.nonce = asked.nonce
+        body.codeChallenge = asked.challenge.map { Base64URL.encode($0) }
+        body.codeChallengeMethod = asked.challenge.map { _ in "S256" }
+        guard Set(body.scopes ?? []).isSubset(of: asked.scopes) else {
+            throw Problem.invalid("has more than the app asked for", at: "/scopes")
+        }
+        body.scopes = body.scopes ?? asked.scopes.sorted()
+        guard body.userHint ?? pending.subjectHint == pending.subjectHint || pending.subjectHint == nil else {
+            throw Problem.conflict("the app asked for another user")
+        }
+        body.userHint = pending.subjectHint ?? body.userHint
+        guard pending.accepts(authenticatedAt: body.authTime ?? now) else {
+            throw Problem.conflict("the app asked for a newer sign-in (prompt=login or max_age): let the user sign in again")
         }
     }
 
+    /// The answer to the app. `user` is for forms and messages alone: names and addresses are not for the browser's history.
+    private static func response(
+        _ asked: AuthenticationRequest, code: String, _ answer: JSONObject
+    ) -> AuthorizationResponse {
+        let isHidden = asked.target.mode == .formPost || asked.target.mode == .webMessage
+        return AuthorizationResponse(
+            asked.target, code: code, identityToken: asked.responseType == .codeIDToken ? answer["id_token"]?.string : nil,
+            user: isHidden ? answer["user"]?.object.map { JSONValue.object($0).text } : nil)
+    }
+
     /// The user by `user`, by `user_hint`, or by both where they agree.
-    private static func user(_ body: Body, now: Int64, _ store: Store) throws -> String {
+    private static func user(_ body: Body, _ clientID: String, now: Int64, _ store: Store) throws -> String {
         guard let hint = body.userHint else { return body.user ?? "" }
-        guard let hinted = try store.provider.userID(hint: hint, clientID: body.clientID, now: now) else {
+        guard let hinted = try store.provider.userID(hint: hint, clientID: clientID, now: now) else {
             throw Problem.invalid("the app's team has no such user", at: "/user_hint")
         }
         guard body.user ?? hinted == hinted else { throw Problem.conflict("user_hint refers to another user") }
@@ -64,6 +114,8 @@ extension SignInRoutes {
     // MARK: The question
 
     private func check(_ body: Body, now: Int64) throws -> ProviderAuthorization {
+        guard let clientID = body.clientID else { throw Problem.invalid("it is missing", at: "/client_id") }
+        guard let redirectURI = body.redirectURI else { throw Problem.invalid("it is missing", at: "/redirect_uri") }
         guard body.user ?? body.userHint != nil else { throw Problem.invalid("is missing", at: "/user") }
         let scopes = Set(body.scopes ?? [])
         guard scopes.isSubset(of: ProviderScope.user) else {
@@ -76,6 +128,10 @@ extension SignInRoutes {
             throw Problem.invalid("must be 0, 1 or 2", at: "/real_user_status")
         }
         if let time = body.authTime, time < 0 || time > now { throw Problem.invalid("must be in the past", at: "/auth_time") }
+        guard (body.amr ?? []).count <= 10, (body.amr ?? []).allSatisfy(Self.isMethod) else {
+            throw Problem.invalid("must be at most 10 words of RFC 8176, as in pwd or otp", at: "/amr")
+        }
+        try text(body.acr, "/acr", 255)
         if body.hideMyEmail == false, !scopes.contains("email") {
             throw Problem.invalid("false needs the scope email", at: "/hide_my_email")
         }
@@ -85,12 +141,21 @@ extension SignInRoutes {
         }
         // The real address goes out only where someone said so.
         let emailKind: EmailKind? = scopes.contains("email") ? (body.hideMyEmail ?? true ? .privateRelay : .real) : nil
-        return ProviderAuthorization(
+        var authorization = ProviderAuthorization(
             grant: AuthorizationRequest(
-                clientID: body.clientID, userID: "", emailKind: emailKind, inbox: try inbox(body.inbox),
+                clientID: clientID, userID: "", emailKind: emailKind, inbox: try inbox(body.inbox),
                 sharesName: scopes.contains("name") ? true : nil, realUserStatus: body.realUserStatus ?? 0),
-            redirectURI: body.redirectURI, scopes: scopes, nonce: body.nonce, challenge: try challenge(body),
+            redirectURI: redirectURI, scopes: scopes, nonce: body.nonce, challenge: try challenge(body),
             orgID: body.orgID, authenticatedAt: body.authTime ?? now)
+        authorization.method = AuthenticationMethod(references: Set(body.amr ?? []), contextClass: body.acr)
+        authorization.givesStoredName = body.name == nil
+        return authorization
+    }
+
+    /// A word of `amr`: 1 to 32 of a-z 0-9 _ -.
+    private static func isMethod(_ word: String) -> Bool {
+        (1...32).contains(word.utf8.count)
+            && word.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D || $0 == 0x5F }
     }
 
     private func text(_ text: String?, _ pointer: String, _ maximum: Int) throws {

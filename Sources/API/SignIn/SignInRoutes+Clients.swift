@@ -1,4 +1,4 @@
-// Who a client is: client_id and client_secret, a JWT that its team signed.
+// Who a client is, and by what it proves it: a secret, an assertion, or PKCE alone.
 
 import Accounts
 import SignIn
@@ -6,51 +6,136 @@ import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
+import Support
 
-extension SignInRoutes {
-    /// The client. In the body (`client_secret_post`) or by HTTP Basic, and not by both (RFC 6749 section 2.3).
-    /// Throws `AuthError` (`invalid_client`, `invalid_request`) and what the store throws.
-    func client(_ request: Request, _ form: FormBody) async throws -> ProviderClient {
-        let (clientID, secret, byHeader) = try credentials(request, form)
-        return try await client(id: clientID, secret: secret, byHeader: byHeader)
+/// What a client came with. Prints nothing.
+struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
+    enum Proof: Sendable {
+        /// `client_secret_post`, `client_secret_basic`: a JWT that its team signed, or a secret that Postern issued.
+        case secret(String)
+        /// `private_key_jwt`.
+        case assertion(String)
+        /// `none`: a public client.
+        case nothing
     }
 
-    /// The client with this secret. Throws as `client(_:_:)`.
-    func client(id clientID: String, secret: String, byHeader: Bool) async throws -> ProviderClient {
-        guard let client = try await parts.run({ try $0.clients.client(clientID) }) else {
-            throw AuthError.invalidClient("unknown client", byHeader: byHeader)
-        }
-        // They were checked when they were registered.
-        let keys = client.keys.compactMap { try? VerificationKey(keyID: $0.keyID, pem: $0.pem) }
-        do {
-            try ClientSecret.verify(
-                secret, team: client.teamID, clientID: clientID, issuer: settings.issuer, keys: JWKSet(keys), now: parts.now())
-        } catch {
-            throw AuthError.invalidClient("client_secret is refused: \(error)", byHeader: byHeader)
-        }
-        return client
-    }
+    let clientID: String
+    let proof: Proof
+    /// Whether it came with an Authorization field.
+    let isByHeader: Bool
 
-    private func credentials(_ request: Request, _ form: FormBody) throws -> (clientID: String, secret: String, byHeader: Bool) {
+    var description: String { "<credentials>" }
+    var customMirror: Mirror { Mirror(self, children: [:]) }
+
+    /// Reads them. Throws `AuthError`: `invalid_request` for more than one method (RFC 6749 section 2.3), `invalid_client` for
+    /// none and for what cannot be read.
+    init(_ request: Request, _ form: FormBody) throws {
         let fields = request.headers[values: .authorization]
-        guard !fields.isEmpty else {
-            guard let clientID = form["client_id"], let secret = form["client_secret"] else {
-                throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
-            }
-            return (clientID, secret, false)
-        }
-        guard fields.count == 1, form["client_secret"] == nil else {
+        let (secret, assertion) = (form["client_secret"], form["client_assertion"])
+        guard fields.count + (secret == nil ? 0 : 1) + (assertion == nil ? 0 : 1) <= 1 else {
             throw AuthError.invalidRequest("the client authenticates in more than one way")
         }
+        if !fields.isEmpty {
+            (clientID, proof, isByHeader) = try Self.basic(request, form)
+        } else if let assertion {
+            guard form["client_assertion_type"] == ClientAssertion.type else {
+                throw AuthError.invalidRequest("client_assertion_type must be \(ClientAssertion.type)")
+            }
+            guard let clientID = form["client_id"] ?? ClientAssertion.clientID(assertion) else {
+                throw AuthError.invalidClient("client_assertion names no client", byHeader: false)
+            }
+            (self.clientID, proof, isByHeader) = (clientID, .assertion(assertion), false)
+        } else {
+            guard let clientID = form["client_id"] else {
+                throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
+            }
+            (self.clientID, proof, isByHeader) = (clientID, secret.map(Proof.secret) ?? .nothing, false)
+        }
+    }
+
+    /// RFC 6749 section 2.3.1: both are form-urlencoded before they are joined.
+    private static func basic(_ request: Request, _ form: FormBody) throws -> (String, Proof, Bool) {
         guard let basic = request.credentials(of: "basic"), let octets = Data(base64Encoded: basic),
             let colon = octets.firstIndex(of: UInt8(ascii: ":")),
-            let clientID = FormBody.decode(octets[..<colon]), let secret = FormBody.decode(octets[(colon + 1)...])
+            let clientID = FormEncoding.decode(octets[..<colon]), let secret = FormEncoding.decode(octets[(colon + 1)...])
         else {
             throw AuthError.invalidClient("the Authorization field is not Basic with client_id and client_secret", byHeader: true)
         }
         guard form["client_id"] ?? clientID == clientID else {
             throw AuthError.invalidRequest("client_id differs from that in the Authorization field")
         }
-        return (clientID, secret, true)
+        return (clientID, .secret(secret), true)
+    }
+}
+
+extension SignInRoutes {
+    /// The client. Throws `AuthError` (`invalid_client`, `invalid_request`) and what the store throws.
+    /// - Parameters:
+    ///   - endpoint: the path that was asked, which an assertion may name as its audience.
+    ///   - allowsPublic: whether a public client may come without proof.
+    func client(
+        _ request: Request, _ form: FormBody, endpoint: String, allowsPublic: Bool = false
+    ) async throws -> ProviderClient {
+        let given = try ClientCredentials(request, form)
+        switch given.proof {
+        case .secret(let secret):
+            return try await client(id: given.clientID, secret: secret, byHeader: given.isByHeader)
+        case .assertion(let assertion): return try await client(id: given.clientID, assertion: assertion, endpoint: endpoint)
+        case .nothing:
+            let client = try await known(given.clientID, byHeader: false)
+            guard client.isPublic, allowsPublic else {
+                throw AuthError.invalidClient("client_id and client_secret are required", byHeader: false)
+            }
+            return client
+        }
+    }
+
+    /// The client with this secret. Throws as `client(_:_:endpoint:allowsPublic:)`.
+    func client(id clientID: String, secret: String, byHeader: Bool) async throws -> ProviderClient {
+        let client = try await known(clientID, byHeader: byHeader)
+        guard secret.contains(".") else {
+            guard try await parts.run({ try $0.openIDClients.isSecret(secret, of: client) }) else {
+                throw AuthError.invalidClient("client_secret is refused", byHeader: byHeader)
+            }
+            return client
+        }
+        do {
+            try ClientSecret.verify(
+                secret, team: client.teamID, clientID: clientID, issuer: settings.issuer, keys: Self.keys(client),
+                now: parts.now())
+        } catch {
+            throw AuthError.invalidClient("client_secret is refused: \(error)", byHeader: byHeader)
+        }
+        return client
+    }
+
+    private func client(id clientID: String, assertion: String, endpoint: String) async throws -> ProviderClient {
+        let client = try await known(clientID, byHeader: false)
+        let checked: ClientAssertion
+        do {
+            checked = try ClientAssertion(
+                assertion, clientID: clientID,
+                audiences: [settings.issuer, settings.issuer + endpoint, settings.issuer + "/auth/token"],
+                keys: Self.keys(client), now: parts.now())
+        } catch {
+            throw AuthError.invalidClient("client_assertion is refused: \(error)", byHeader: false)
+        }
+        let isNew = try await parts.run {
+            try $0.openIDClients.useAssertion(checked.jti, of: client, expiresAt: checked.expiresAt)
+        }
+        guard isNew else { throw AuthError.invalidClient("client_assertion was used before", byHeader: false) }
+        return client
+    }
+
+    private func known(_ clientID: String, byHeader: Bool) async throws -> ProviderClient {
+        guard let client = try await parts.run({ try $0.clients.client(clientID) }) else {
+            throw AuthError.invalidClient("unknown client", byHeader: byHeader)
+        }
+        return client
+    }
+
+    /// They were checked when they were registered.
+    private static func keys(_ client: ProviderClient) -> JWKSet {
+        JWKSet(client.keys.compactMap { try? VerificationKey(keyID: $0.keyID, pem: $0.pem) })
     }
 }

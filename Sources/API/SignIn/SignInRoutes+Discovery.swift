@@ -24,23 +24,37 @@ extension SignInRoutes {
         func list(_ items: String...) -> JSONValue { .array(items.map(JSONValue.string)) }
         func endpoint(_ path: String) -> JSONValue { .string(settings.issuer + path) }
         var document: JSONObject = ["issuer": .string(settings.issuer)]
-        document["authorization_endpoint"] = settings.authorizationEndpoint.map(JSONValue.string)
+        let isHere = settings.signInPage != nil
+        document["authorization_endpoint"] =
+            isHere ? endpoint("/auth/authorize") : settings.authorizationEndpoint.map(JSONValue.string)
         document["token_endpoint"] = endpoint("/auth/token")
+        document["userinfo_endpoint"] = endpoint("/auth/userinfo")
         document["revocation_endpoint"] = endpoint("/auth/revoke")
         document["jwks_uri"] = endpoint("/auth/keys")
         document["response_types_supported"] = list("code", "code id_token")
-        document["response_modes_supported"] = list("query", "fragment", "form_post")
+        document["response_modes_supported"] =
+            isHere ? list("query", "fragment", "form_post", "web_message") : list("query", "fragment", "form_post")
+        if isHere {
+            document["end_session_endpoint"] = endpoint("/auth/end-session")
+            document["authorization_response_iss_parameter_supported"] = .bool(true)
+            document["prompt_values_supported"] = list("none", "login", "consent", "select_account")
+        }
         document["grant_types_supported"] = list("authorization_code", "refresh_token", "client_credentials")
         document["subject_types_supported"] = list("pairwise")
-        document["id_token_signing_alg_values_supported"] = list("ES256")
-        document["scopes_supported"] = list("openid", "email", "name")
+        document["id_token_signing_alg_values_supported"] = list("ES256", "RS256")
+        // Our own endpoint reads profile as name; what the operator's page does with it is not known here.
+        document["scopes_supported"] = isHere ? list("openid", "email", "name", "profile") : list("openid", "email", "name")
+        document["token_endpoint_auth_methods_supported"] = list(
+            "client_secret_post", "client_secret_basic", "private_key_jwt", "none")
+        document["revocation_endpoint_auth_methods_supported"] = list(
+            "client_secret_post", "client_secret_basic", "private_key_jwt")
         for name in ["token_endpoint", "revocation_endpoint"] {
-            document["\(name)_auth_methods_supported"] = list("client_secret_post", "client_secret_basic")
+            document["\(name)_auth_signing_alg_values_supported"] = list("ES256", "RS256")
         }
         document["code_challenge_methods_supported"] = list("S256")
         document["claims_supported"] = list(
-            "iss", "aud", "exp", "iat", "sub", "nonce", "nonce_supported", "c_hash", "at_hash", "auth_time", "email",
-            "email_verified", "is_private_email", "real_user_status", "transfer_sub", "org_id")
+            "iss", "aud", "exp", "iat", "sub", "nonce", "nonce_supported", "c_hash", "at_hash", "auth_time", "amr", "acr", "name",
+            "email", "email_verified", "is_private_email", "real_user_status", "transfer_sub", "org_id")
         document["claims_parameter_supported"] = .bool(false)
         document["request_parameter_supported"] = .bool(false)
         document["request_uri_parameter_supported"] = .bool(false)

@@ -15,8 +15,12 @@ extension SignInRoutes {
 
     func token(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
-        let client = try await client(request, form)
+        let client = try await client(request, form, endpoint: "/auth/token", allowsPublic: true)
         let grantType = try form.required("grant_type")
+        // A public client has its code and its verifier alone, and no refresh token (RFC 9700 section 2.2.2).
+        guard !client.isPublic || grantType == "authorization_code" else {
+            throw AuthError.unauthorizedClient("a public client has grant_type authorization_code alone")
+        }
         switch grantType {
         case "authorization_code": return try await redeem(form, client)
         case "refresh_token": return try await refresh(form, client)
@@ -29,11 +33,12 @@ extension SignInRoutes {
         let code = try form.required("code")
         let redirectURI = try form.required("redirect_uri")
         let challenge = try form["code_verifier"].map(Self.challenge)
+        guard challenge != nil || !client.isPublic else { throw AuthError.invalidRequest("code_verifier is missing") }
         let time = parts.now()
-        let maker = try await maker(now: time)
+        let maker = try await maker(client.identityTokenAlgorithm, now: time)
         return try await answer { store in
             try store.provider.redeem(code: code, client: client, redirectURI: redirectURI, challenge: challenge, now: time) {
-                tokens throws(StoreFailure) in try Self.body(tokens, maker)
+                tokens throws(StoreFailure) in try Self.body(tokens, maker, isPublic: client.isPublic)
             }
         }
     }
@@ -43,11 +48,11 @@ extension SignInRoutes {
         // Without a value it counts as left out (RFC 6749 section 3.1).
         let scopes = form["scope"].map { Set($0.split(separator: " ").map(String.init)) }.flatMap { $0.isEmpty ? nil : $0 }
         let time = parts.now()
-        let maker = try await maker(now: time)
+        let maker = try await maker(client.identityTokenAlgorithm, now: time)
         return try await answer { [settings] store in
             try store.provider.refresh(
                 token: token, client: client, scopes: scopes, dailyLimit: settings.refreshesPerDay, now: time
-            ) { tokens throws(StoreFailure) in try Self.body(tokens, maker) }
+            ) { tokens throws(StoreFailure) in try Self.body(tokens, maker, isPublic: false) }
         }
     }
 
@@ -78,13 +83,13 @@ extension SignInRoutes {
         }
     }
 
-    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker) throws(StoreFailure) -> JSONObject {
+    private static func body(_ tokens: IssuedTokens, _ maker: TokenMaker, isPublic: Bool) throws(StoreFailure) -> JSONObject {
         var object: JSONObject = [
             "access_token": .string(tokens.accessToken), "token_type": "Bearer",
             "expires_in": .integer(ProviderLifetime.accessToken),
             "id_token": .string(try maker.token(tokens.subject, accessToken: tokens.accessToken)),
         ]
-        object["refresh_token"] = tokens.refreshToken.map(JSONValue.string)
+        if !isPublic { object["refresh_token"] = tokens.refreshToken.map(JSONValue.string) }
         if !tokens.subject.scopes.isEmpty { object["scope"] = .string(tokens.subject.scopes.sorted().joined(separator: " ")) }
         return object
     }
@@ -105,7 +110,7 @@ extension SignInRoutes {
 
     func revoke(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
-        let client = try await client(request, form)
+        let client = try await client(request, form, endpoint: "/auth/revoke")
         // token_type_hint may say anything: a token tells itself what it is.
         let token = try form.required("token")
         let change = Change(actor: "client:\(client.clientID)", now: parts.now())

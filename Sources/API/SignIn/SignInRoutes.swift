@@ -11,13 +11,16 @@ import JSON
 package struct ProviderSettings: Sendable {
     /// `iss`: the address that the endpoints are reached at, without a final slash.
     package let issuer: String
-    /// The operator's own sign-in page; nil where the discovery document names none.
+    /// The operator's own page that takes authorization requests itself; nil where the discovery document names none.
     package let authorizationEndpoint: String?
+    /// The operator's page that `/auth/authorize` hands checked requests to; nil where that endpoint is off.
+    package let signInPage: String?
     /// Refreshes with one token on one day (UTC).
     package let refreshesPerDay: Int
 
-    package init(issuer: String, authorizationEndpoint: String?, refreshesPerDay: Int) {
+    package init(issuer: String, authorizationEndpoint: String?, signInPage: String? = nil, refreshesPerDay: Int) {
         self.issuer = issuer
+        self.signInPage = signInPage
         self.authorizationEndpoint = authorizationEndpoint
         self.refreshesPerDay = refreshesPerDay
     }
@@ -39,12 +42,17 @@ package struct SignInRoutes: RouteModule {
         routes.operator(.authorizationsWrite).post("/v1/authorizations", use: authorize)
         routes.open.add(middleware: AuthErrors()).post("/auth/token", use: token).post("/auth/revoke", use: revoke)
             .post("/auth/usermigrationinfo", use: migrationInfo)
+        addAuthorizationRoutes(to: routes)
+        addEndSessionRoutes(to: routes)
+        routes.open.add(middleware: AuthErrors()).get("/auth/userinfo", use: userInfo).post("/auth/userinfo", use: userInfo)
         routes.open.get("/auth/keys", use: publishedKeys).get("/.well-known/openid-configuration", use: discovery)
     }
 
     /// Makes identity tokens that are issued now.
-    func maker(now: Int64) async throws -> TokenMaker {
-        TokenMaker(issuer: settings.issuer, key: try await signer.key(), now: now)
+    /// - Parameter algorithm: as the client is registered.
+    func maker(_ algorithm: String, now: Int64) async throws -> TokenMaker {
+        let key = try await signer.key(SignatureAlgorithm(rawValue: algorithm) ?? .es256)
+        return TokenMaker(issuer: settings.issuer, key: key, now: now)
     }
 
     /// The body as a form.

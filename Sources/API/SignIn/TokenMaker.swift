@@ -33,6 +33,7 @@ struct TokenMaker: Sendable {
             }
         content.realUserStatus = subject.realUserStatus.flatMap(RealUserStatus.init(rawValue:))
         content.authenticatedAt = subject.authenticatedAt
+        content.method = subject.method
         content.transferSubject = subject.transferSub
         content.orgID = subject.orgID
         content.code = code

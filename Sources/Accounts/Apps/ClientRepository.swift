@@ -15,13 +15,14 @@ package struct ClientRepository: Sendable {
         try database.read { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
-                SELECT a.id, a.group_id, t.id AS team_id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+                SELECT a.id, a.group_id, a.is_public, a.id_token_algorithm, t.id AS team_id, t.handle FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
                 JOIN teams t ON t.id = g.team_id WHERE a.client_id = \(clientID)
                 """)
             guard let row else { return nil }
             return try ProviderClient(
                 clientID: clientID, appNumber: row["id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
-                teamID: row["handle"], keys: keys(connection, team: row["team_id"]))
+                teamID: row["handle"], keys: keys(connection, team: row["team_id"]), isPublic: row["is_public"],
+                identityTokenAlgorithm: row["id_token_algorithm"])
         }
     }
 

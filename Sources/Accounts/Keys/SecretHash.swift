@@ -20,6 +20,12 @@ package struct SecretHash: Sendable, SecretHolder {
         case session
         case passkeyChallenge = "passkey challenge"
         case userHandle = "user handle"
+        case clientSecret = "client secret"
+        case clientAssertion = "client assertion"
+        case authorizationRequest = "authorization request"
+        case endSession = "end session"
+        /// The key that an answer's content is encrypted under.
+        case authorizationContent = "authorization content"
     }
 
     private let key: [UInt8]

@@ -140,6 +140,9 @@ package struct TransferRepository: Sendable {
         let endsAt = change.now + AppTransfer.overlap
         try connection.run(
             "UPDATE app_groups SET team_id = \(found.toTeam.number) WHERE id = \(found.group.number)")
+        // The old team knows them.
+        try connection.run(
+            "DELETE FROM client_secrets WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
         try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
         try connection.run(
             """

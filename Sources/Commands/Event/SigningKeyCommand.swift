@@ -10,10 +10,11 @@ struct SigningKeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "signing-key", abstract: "List, rotate and retire the keys that sign identity tokens and events.",
         discussion: """
-            One key signs (active), one is published before it is used (next), and replaced ones stay published until nothing \
+            For each algorithm one key signs (active), one is published before it is used (next), and replaced ones stay published until nothing \
             that they signed can be in use (retiring), so that a rotation leaves no gap. The first two are generated when they are \
-            first needed. Keys are ES256, are kept sealed in the database, and are published at /auth/keys; a running service \
-            applies changes within seconds.
+            first needed: for ES256, which events and most apps use, at the start; for RS256 once an app asks for it (postern app \
+            client). Keys are kept sealed in the database and are published at /auth/keys; a running service applies changes \
+            within seconds.
 
             To rotate: postern signing-key rotate, at most once a day. If a key was stolen: rotate --early twice, then retire \
             the two replaced keys.
@@ -22,7 +23,8 @@ struct SigningKeyCommand: ParsableCommand {
 
     private static func members(_ key: IdentityKey) -> Members {
         [
-            "kid": key.keyID, "state": key.state.rawValue, "created_at": timestamp(key.createdAt),
+            "kid": key.keyID, "algorithm": key.algorithm.rawValue, "state": key.state.rawValue,
+            "created_at": timestamp(key.createdAt),
             "activated_at": key.activatedAt.map(timestamp), "deactivated_at": key.deactivatedAt.map(timestamp),
             "retired_at": key.retiredAt.map(timestamp),
         ]
@@ -35,7 +37,7 @@ struct SigningKeyCommand: ParsableCommand {
         @OptionGroup var options: InstallationOptions
 
         mutating func run() async throws {
-            let (active, next) = (try newKey(), try newKey())
+            let (active, next) = (try newKey(.es256), try newKey(.es256))
             let isNew = try options.withStore { try $0.identityKeys.install(active: active, next: next, thisChange()) }
             print(
                 isNew
@@ -57,7 +59,7 @@ struct SigningKeyCommand: ParsableCommand {
 
         func run() throws {
             let keys = try options.withStore { try $0.identityKeys.keys() }
-            try output.print(keys, ["KID", "STATE", "SINCE"], json: members) { key in
+            try output.print(keys, ["KID", "ALGORITHM", "STATE", "SINCE"], json: members) { key in
                 let since: Int64? =
                     switch key.state {
                     case .next: key.createdAt
@@ -65,7 +67,7 @@ struct SigningKeyCommand: ParsableCommand {
                     case .retiring: key.deactivatedAt
                     case .retired: key.retiredAt
                     }
-                return [key.keyID, key.state.rawValue, timestamp(since ?? key.createdAt)]
+                return [key.keyID, key.algorithm.rawValue, key.state.rawValue, timestamp(since ?? key.createdAt)]
             }
         }
     }
@@ -83,13 +85,17 @@ struct SigningKeyCommand: ParsableCommand {
         @OptionGroup var options: InstallationOptions
 
         mutating func run() async throws {
-            let replacement = try newKey()
-            let result = try options.withStore {
-                try $0.identityKeys.rotate(replacement: replacement, early: early, thisChange())
+            let results = try options.withStore { store in
+                let algorithms = try store.identityKeys.algorithms()
+                // Without any, the refusal says how to make them.
+                let replacements = try (algorithms.isEmpty ? [.es256] : algorithms).map(newKey)
+                return try store.identityKeys.rotate(replacements: replacements, early: early, thisChange())
             }
-            print("\(result.active.keyID) signs now; \(result.next.keyID) is the next.")
-            let end = (result.replaced.deactivatedAt ?? PosternClock.now()) + IdentityKeyRepository.publicationAfterUse
-            print("\(result.replaced.keyID) stays published until \(timestamp(end)).")
+            for result in results {
+                print("\(result.active.keyID) signs now; \(result.next.keyID) is the next.")
+                let end = (result.replaced.deactivatedAt ?? PosternClock.now()) + IdentityKeyRepository.publicationAfterUse
+                print("\(result.replaced.keyID) stays published until \(timestamp(end)).")
+            }
         }
     }
 
@@ -126,9 +132,9 @@ struct SigningKeyCommand: ParsableCommand {
     }
 }
 
-private func newKey() throws -> NewIdentityKey {
+private func newKey(_ algorithm: SignatureAlgorithm) throws -> NewIdentityKey {
     do {
-        return try NewIdentityKey.generate()
+        return try NewIdentityKey.generate(algorithm)
     } catch {
         throw CommandError(status: EX_SOFTWARE, message: "\(error)")
     }

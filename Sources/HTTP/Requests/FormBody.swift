@@ -17,7 +17,7 @@ package struct FormBody: Sendable {
         guard pairs.count <= maximum else { throw Problem.malformed("there are more than \(maximum) parameters") }
         for pair in pairs {
             let mark = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
-            guard let name = Self.decode(pair[..<mark]), let value = Self.decode(pair[mark...].dropFirst()) else {
+            guard let name = FormEncoding.decode(pair[..<mark]), let value = FormEncoding.decode(pair[mark...].dropFirst()) else {
                 throw Problem.malformed("the body is not valid application/x-www-form-urlencoded")
             }
             guard values.updateValue(value, forKey: name) == nil else { throw Problem.malformed("a parameter is given twice") }
@@ -31,25 +31,5 @@ package struct FormBody: Sendable {
     package func required(_ name: String) throws -> String {
         guard let value = self[name] else { throw Problem.malformed("\(name) is missing") }
         return value
-    }
-
-    /// Undoes `+` and `%XX`; nil for a broken escape, a NUL, or what is not UTF-8.
-    package static func decode(_ octets: some Collection<UInt8>) -> String? {
-        var result: [UInt8] = []
-        result.reserveCapacity(octets.count)
-        var rest = octets[...]
-        while let octet = rest.popFirst() {
-            switch octet {
-            case UInt8(ascii: "+"): result.append(0x20)
-            case UInt8(ascii: "%"):
-                guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue, high | low != 0 else {
-                    return nil
-                }
-                result.append(high << 4 | low)
-            case 0: return nil
-            default: result.append(octet)
-            }
-        }
-        return String(validating: result, as: UTF8.self)
     }
 }

@@ -80,6 +80,14 @@ package struct JWKSet: Sendable {
         return set
     }
 
+    /// One key. Throws where it cannot be used.
+    static func key(_ jwk: JSONObject) throws(KeySetError) -> VerificationKey {
+        switch JWKReader(jwk: jwk, allowsPrivateParts: false).read() {
+        case .success(let key): return key
+        case .failure(let defect): throw KeySetError(defect.reason)
+        }
+    }
+
     /// Two different keys under one id and algorithm: to pick one would be a guess. The same key twice is one key.
     private mutating func setAsideAmbiguous() {
         struct Name: Hashable {

@@ -1,12 +1,13 @@
 // One public key that tokens are checked with, for one algorithm.
 
+import Database
 import Foundation
 import JSON
 import MailCrypto
 import Support
 
 /// The signature algorithms that tokens may have (RFC 7518 section 3.1).
-package enum SignatureAlgorithm: String, Sendable, Hashable, CaseIterable {
+package enum SignatureAlgorithm: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
     case rs256 = "RS256"
     /// ECDSA on P-256 with SHA-256.
@@ -61,14 +62,24 @@ package struct VerificationKey: Sendable {
 }
 
 extension VerificationKey {
-    /// A P-256 key from a SubjectPublicKeyInfo in PEM, as a team registers it for its client secrets. Throws where it is
-    /// anything else.
+    /// A key on P-256, or of RSA with 2048 to 8192 bits, from a SubjectPublicKeyInfo in PEM, as a team registers it. Throws where
+    /// it is anything else.
     package init(keyID: String, pem: String) throws(KeySetError) {
         guard (1...256).contains(keyID.utf8.count) else { throw KeySetError("a key id must have 1 to 256 octets") }
-        guard let info = Self.octets(pem), let key = try? P256PublicKey(publicKeyInfo: info) else {
-            throw KeySetError("not a public key on P-256 in PEM (BEGIN PUBLIC KEY)")
+        guard let info = Self.octets(pem) else { throw KeySetError("not a public key in PEM (BEGIN PUBLIC KEY)") }
+        if let key = try? P256PublicKey(publicKeyInfo: info) {
+            self.init(keyID: keyID, key)
+            return
         }
-        self.init(keyID: keyID, key)
+        guard let (modulus, exponent) = RSAPublicKey.numbers(der: info) else {
+            throw KeySetError("not a public key on P-256 or of RSA in PEM (BEGIN PUBLIC KEY)")
+        }
+        // Checked as one of a key set is.
+        let jwk: JSONObject = [
+            "kty": "RSA", "kid": .string(keyID), "n": .string(Base64URL.encode(modulus)),
+            "e": .string(Base64URL.encode(exponent)),
+        ]
+        self = try JWKSet.key(jwk)
     }
 
     /// What is in the PEM text, in lines of whatever length: people paste keys in one line.

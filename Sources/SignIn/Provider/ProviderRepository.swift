@@ -43,15 +43,16 @@ package struct ProviderRepository: Sendable {
                 """
                 INSERT INTO authorization_codes
                     (code_hash, grant_id, generation, app_id, redirect_uri, scopes, nonce, challenge, real_user_status, org_id,
-                    authenticated_at, expires_at)
+                    authenticated_at, amr, acr, gives_name, expires_at)
                 VALUES (\(secrets.hash(.authorizationCode, code)), \(given.grant.number), \(given.grant.generation), \(app),
                     \(request.redirectURI), \(Self.text(request.scopes)), \(request.nonce), \(request.challenge), \(status),
-                    \(request.orgID), \(request.authenticatedAt), \(change.now + ProviderLifetime.code))
+                    \(request.orgID), \(request.authenticatedAt), \(request.method.text), \(request.method.contextClass),
+                    \(request.givesStoredName), \(change.now + ProviderLifetime.code))
                 """)
             let subject = try subject(
                 connection, clientID: request.grant.clientID, group: given.grant.group.number, account: given.account.number,
                 scopes: request.scopes, nonce: request.nonce, status: status, orgID: request.orgID,
-                authenticatedAt: request.authenticatedAt, now: change.now)
+                authenticatedAt: request.authenticatedAt, method: request.method, now: change.now)
             let isNamed = given.deliversProfile && request.scopes.contains("name")
             let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
             return try finish(
@@ -98,7 +99,7 @@ package struct ProviderRepository: Sendable {
             let row = try connection.row(
                 """
                 SELECT c.grant_id, c.generation, c.app_id, c.redirect_uri, c.scopes, c.nonce, c.challenge, c.real_user_status,
-                    c.org_id, c.authenticated_at, c.expires_at, g.state, g.generation AS grant_generation
+                    c.org_id, c.authenticated_at, c.amr, c.acr, c.gives_name, c.expires_at, g.state, g.generation AS grant_generation
                 FROM authorization_codes c JOIN grants g ON g.id = c.grant_id WHERE c.code_hash = \(hash)
                 """)
             guard let row else {
@@ -124,12 +125,15 @@ package struct ProviderRepository: Sendable {
             let refresh = try Self.token("pr_")
             let (scopes, orgID): (String, String?) = try (row["scopes"], row["org_id"])
             let authenticatedAt: Int64 = try row["authenticated_at"]
+            let (method, givesName) = (try AuthenticationMethod(row: row), try row["gives_name"] as Bool)
             let number = try connection.inserted(
                 """
                 INSERT INTO refresh_tokens
-                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, created_at)
+                    (token_hash, code_hash, grant_id, generation, app_id, scopes, org_id, authenticated_at, amr, acr, gives_name,
+                    created_at)
                 VALUES (\(secrets.hash(.refreshToken, refresh)), \(hash), \(grant), \(generation), \(client.appNumber),
-                    \(scopes), \(orgID), \(authenticatedAt), \(now)) RETURNING id
+                    \(scopes), \(orgID), \(authenticatedAt), \(method.text), \(method.contextClass), \(givesName), \(now))
+                RETURNING id
                 """)
             try connection.run(
                 """
@@ -140,7 +144,8 @@ package struct ProviderRepository: Sendable {
             let access = try accessToken(connection, app: client.appNumber, refresh: number, scopes: scopes, now: now)
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: Self.scopes(scopes),
-                nonce: row["nonce"], status: row["real_user_status"], orgID: orgID, authenticatedAt: authenticatedAt, now: now)
+                nonce: row["nonce"], status: row["real_user_status"], orgID: orgID, authenticatedAt: authenticatedAt,
+                method: method, now: now)
             return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: refresh, subject: subject)))
         }
     }
@@ -156,7 +161,7 @@ package struct ProviderRepository: Sendable {
         try database.write(.durable) { connection throws(StoreFailure) in
             let row = try connection.row(
                 """
-                SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.used_day, r.uses, r.generation,
+                SELECT r.id, r.app_id, r.scopes, r.org_id, r.authenticated_at, r.amr, r.acr, r.used_day, r.uses, r.generation,
                     r.grant_id, g.state, g.generation AS grant_generation
                 FROM refresh_tokens r JOIN grants g ON g.id = r.grant_id
                 WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
@@ -183,7 +188,8 @@ package struct ProviderRepository: Sendable {
                 connection, app: client.appNumber, refresh: number, scopes: Self.text(scopes), now: now)
             let subject = try subject(
                 connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
-                status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"], now: now)
+                status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
+                method: AuthenticationMethod(row: row), now: now)
             return .issued(try finish(IssuedTokens(accessToken: access, refreshToken: nil, subject: subject)))
         }
     }
@@ -243,10 +249,14 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Deletes codes and access tokens that expired, at most 1,000 of each at a time; how many there were of the more frequent.
+    /// Deletes codes, access tokens, assertions and answers that expired, at most 1,000 of each at a time; how many there were of the
+    /// most frequent.
     package func deleteExpired(now: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            try [("authorization_codes", "code_hash"), ("access_tokens", "token_hash")].map { table, key throws(StoreFailure) in
+            try [
+                ("authorization_codes", "code_hash"), ("access_tokens", "token_hash"), ("client_assertions", "jti_hash"),
+                ("authorization_answers", "request_hash"),
+            ].map { table, key throws(StoreFailure) in
                 try connection.run(
                     """
                     DELETE FROM \(raw: table)
@@ -280,7 +290,7 @@ package struct ProviderRepository: Sendable {
     /// The account of a grant, as the client's team knows it. In the middle of a transfer the grant follows its app here: what
     /// the old team knew the user by is nothing that the new one is told. Nil where it does not follow, and where the app was
     /// removed a moment ago.
-    private func account(
+    func account(
         _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
     ) throws(StoreFailure) -> Int64? {
         let change = Change(actor: "client:\(client.clientID)", now: now)
@@ -294,9 +304,9 @@ package struct ProviderRepository: Sendable {
     }
 
     /// - Parameter group: the apps that the token is for: each group has moved by its own transfer, or not at all.
-    private func subject(
+    func subject(
         _ connection: any DatabaseConnection, clientID: String, group: Int64, account number: Int64, scopes: Set<String>,
-        nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, now: Int64
+        nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, method: AuthenticationMethod, now: Int64
     ) throws(StoreFailure) -> TokenSubject {
         let account = try connection.account(number)
         let transferSub: String? = try connection.value(
@@ -310,7 +320,7 @@ package struct ProviderRepository: Sendable {
         return TokenSubject(
             clientID: clientID, sub: account.sub, scopes: scopes,
             email: scopes.contains("email") ? try inboxes.email(connection, account) : nil, nonce: nonce, realUserStatus: status,
-            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub)
+            orgID: orgID, authenticatedAt: authenticatedAt, transferSub: transferSub, method: method)
     }
 
     /// What is wrong with a `code_verifier` (RFC 7636 section 4.6); nil where nothing is.
@@ -329,5 +339,16 @@ package struct ProviderRepository: Sendable {
 
     private static func token(_ prefix: String) throws(StoreFailure) -> String { prefix + (try SecretHash.newToken()) }
     private static func text(_ scopes: Set<String>) -> String { scopes.sorted().joined(separator: " ") }
-    private static func scopes(_ text: String) -> Set<String> { Set(text.split(separator: " ").map(String.init)) }
+    static func scopes(_ text: String) -> Set<String> { Set(text.split(separator: " ").map(String.init)) }
+}
+
+extension AuthenticationMethod {
+    /// Of the columns `amr` and `acr`.
+    init(row: SQLRow) throws(StoreFailure) {
+        let text: String? = try row["amr"]
+        self.init(references: Set((text ?? "").split(separator: " ").map(String.init)), contextClass: try row["acr"])
+    }
+
+    /// As it is stored; nil where nothing is known.
+    var text: String? { references.isEmpty ? nil : references.joined(separator: " ") }
 }

@@ -23,6 +23,9 @@ package struct ProviderAuthorization: Sendable {
     package var orgID: String?
     /// When the user signed in at the operator's, seconds since 1970.
     package var authenticatedAt: Int64
+    package var method = AuthenticationMethod()
+    /// Whether `/auth/userinfo` may give the user's name as it is stored: not where the user gave another one for this app.
+    package var givesStoredName = true
 
     package init(
         grant: AuthorizationRequest, redirectURI: String, scopes: Set<String>, nonce: String?, challenge: [UInt8]?,
@@ -36,6 +39,19 @@ package struct ProviderAuthorization: Sendable {
         self.challenge = challenge
         self.orgID = orgID
         self.authenticatedAt = authenticatedAt
+    }
+}
+
+/// How a user was authenticated.
+package struct AuthenticationMethod: Sendable, Hashable {
+    /// `amr` (RFC 8176), in alphabetical order; empty where it is not known.
+    package let references: [String]
+    /// `acr`; nil where it is not known.
+    package let contextClass: String?
+
+    package init(references: Set<String> = [], contextClass: String? = nil) {
+        self.references = references.sorted()
+        self.contextClass = contextClass
     }
 }
 
@@ -54,6 +70,7 @@ package struct TokenSubject: Sendable {
     package let authenticatedAt: Int64
     /// For some time after the app moved to another team.
     package let transferSub: String?
+    package let method: AuthenticationMethod
 }
 
 extension TokenSubject: CustomStringConvertible, CustomReflectable {

@@ -65,7 +65,7 @@ package struct IdentityKey: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable {
         /// Published, signs nothing yet: verifiers get to know it before it is used.
         case next
-        /// Signs identity tokens and events. There is one.
+        /// Signs identity tokens, and the one for ES256 events. There is one for each algorithm.
         case active
         /// Replaced: signs nothing more, and stays published for what it signed.
         case retiring
@@ -77,6 +77,7 @@ package struct IdentityKey: Sendable, Hashable {
     package let number: Int64
     /// `kid`.
     package let keyID: String
+    package let algorithm: SignatureAlgorithm
     /// The public part as a JWK, one JSON object.
     package let publicJWK: String
     package let state: State
@@ -90,13 +91,15 @@ package struct IdentityKey: Sendable, Hashable {
 package struct NewIdentityKey: Sendable, CustomStringConvertible, CustomReflectable {
     /// `kid`.
     package let keyID: String
+    package let algorithm: SignatureAlgorithm
     /// The public part as a JWK, one JSON object.
     package let publicJWK: String
     /// The private key as unencrypted PKCS#8 PEM.
     package let pem: String
 
-    package init(keyID: String, publicJWK: String, pem: String) {
+    package init(keyID: String, algorithm: SignatureAlgorithm = .es256, publicJWK: String, pem: String) {
         self.keyID = keyID
+        self.algorithm = algorithm
         self.publicJWK = publicJWK
         self.pem = pem
     }

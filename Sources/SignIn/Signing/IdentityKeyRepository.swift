@@ -22,32 +22,39 @@ package struct IdentityKeyRepository: Sendable {
     /// Grows with every change; 0 while there is no key. Cheap enough to be asked every second.
     package func revision() throws(StoreFailure) -> Int64 { try database.read(revision) }
 
-    /// The active key and its private part (PEM), what is published (active, next, retiring), and the revision of both. The
-    /// active one is nil before the first start.
+    /// The active key for ES256 and its private part (PEM), what is published (active, next, retiring), and the revision of both.
+    /// The active one is nil before the first start.
     package func signing() throws(StoreFailure) -> (
         revision: Int64, active: (key: IdentityKey, pem: String)?, published: [IdentityKey]
+    ) {
+        let (revision, active, published) = try signingKeys()
+        return (revision, active[.es256], published)
+    }
+
+    /// The same with the active keys of all algorithms; there may be none for RS256, which few clients ask for.
+    package func signingKeys() throws(StoreFailure) -> (
+        revision: Int64, active: [SignatureAlgorithm: (key: IdentityKey, pem: String)], published: [IdentityKey]
     ) {
         try database.read { connection throws(StoreFailure) in
             let published = try connection.rows(
                 """
                 \(Self.select) WHERE state <> 'retired'
-                ORDER BY CASE state WHEN 'active' THEN 0 WHEN 'next' THEN 1 ELSE 2 END, id DESC
+                ORDER BY algorithm, CASE state WHEN 'active' THEN 0 WHEN 'next' THEN 1 ELSE 2 END, id DESC
                 """
             ).map(IdentityKey.init(row:))
-            let active = try published.first { $0.state == .active }.map { key throws(StoreFailure) in
-                (key, try pem(connection, key))
-            }
+            var active: [SignatureAlgorithm: (key: IdentityKey, pem: String)] = [:]
+            for key in published where key.state == .active { active[key.algorithm] = (key, try pem(connection, key)) }
             return (try revision(connection), active, published)
         }
     }
 
-    /// Puts the two keys of a new installation in: one signs at once, as no one knows an older one. Does nothing where there is
-    /// an active key; of several hosts that start together one wins.
+    /// Puts the two first keys of an algorithm in: one signs at once, as no one knows an older one. Does nothing where there is
+    /// an active key for it; of several hosts that start together one wins.
     /// - Returns: whether the keys were taken.
     package func install(active: NewIdentityKey, next: NewIdentityKey, _ change: Change) throws(StoreFailure) -> Bool {
         try database.write(.durable) { connection throws(StoreFailure) in
-            guard try current(connection, .active) == nil else { return false }
-            if let old = try current(connection, .next) { try end(connection, old, change) }
+            guard try current(connection, .active, active.algorithm) == nil else { return false }
+            if let old = try current(connection, .next, active.algorithm) { try end(connection, old, change) }
             try insert(connection, active, .active, change)
             try insert(connection, next, .next, change)
             try connection.audit(change, "signing-key.install", "signing-key:\(active.keyID)", "next \(next.keyID)")
@@ -55,36 +62,66 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    /// The next key becomes the active one, the active one retires slowly, and `replacement` is published as the next.
-    /// Refused where the next key was published less than `publicationBeforeUse` ago, unless `early`.
+    /// The algorithms that there are keys for.
+    package func algorithms() throws(StoreFailure) -> [SignatureAlgorithm] {
+        try database.read { connection throws(StoreFailure) in
+            var found: [SignatureAlgorithm] = []
+            for algorithm in SignatureAlgorithm.allCases where try current(connection, .active, algorithm) != nil {
+                found.append(algorithm)
+            }
+            return found
+        }
+    }
+
+    /// The next key of the replacement's algorithm becomes the active one, the active one retires slowly, and `replacement` is
+    /// published as the next. Refused where the next key was published less than `publicationBeforeUse` ago, unless `early`.
     package func rotate(
         replacement: NewIdentityKey, early: Bool, _ change: Change
     ) throws(StoreFailure) -> (active: IdentityKey, replaced: IdentityKey, next: IdentityKey) {
+        let rotated = try rotate(replacements: [replacement], early: early, change)
+        guard let first = rotated.first else { throw .permanent(.unexpectedData, "no key was rotated") }
+        return first
+    }
+
+    /// The same for several algorithms at once: all of them, or none.
+    package func rotate(
+        replacements: [NewIdentityKey], early: Bool, _ change: Change
+    ) throws(StoreFailure) -> [(active: IdentityKey, replaced: IdentityKey, next: IdentityKey)] {
         try database.write(.durable) { connection throws(StoreFailure) in
-            guard let old = try current(connection, .active), let new = try current(connection, .next) else {
-                throw .refused(.unmet, "there are no keys yet: postern signing-key generate generates them")
+            try replacements.map { replacement throws(StoreFailure) in
+                try rotate(connection, replacement, early: early, change)
             }
-            guard early || change.now - new.createdAt >= Self.publicationBeforeUse else {
-                throw .refused(
-                    .unmet,
-                    "the next key has been published for less than \(Self.publicationBeforeUse / 3600) hours, and receivers may not "
-                        + "know it yet: try again later, or repeat with --early")
-            }
-            try connection.run(
-                """
-                UPDATE identity_keys SET state = 'retiring', deactivated_at = \(change.now),
-                    revision = \(try nextRevision(connection)) WHERE id = \(old.number)
-                """)
-            try connection.run(
-                """
-                UPDATE identity_keys SET state = 'active', activated_at = \(change.now),
-                    revision = \(try nextRevision(connection)) WHERE id = \(new.number)
-                """)
-            let next = try insert(connection, replacement, .next, change)
-            try connection.audit(
-                change, "signing-key.rotate", "signing-key:\(new.keyID)", "replaces \(old.keyID), next \(replacement.keyID)")
-            return (try key(connection, new.number), try key(connection, old.number), next)
         }
+    }
+
+    private func rotate(
+        _ connection: any DatabaseConnection, _ replacement: NewIdentityKey, early: Bool, _ change: Change
+    ) throws(StoreFailure) -> (active: IdentityKey, replaced: IdentityKey, next: IdentityKey) {
+        guard let old = try current(connection, .active, replacement.algorithm),
+            let new = try current(connection, .next, replacement.algorithm)
+        else {
+            throw .refused(.unmet, "there are no keys yet: postern signing-key generate generates them")
+        }
+        guard early || change.now - new.createdAt >= Self.publicationBeforeUse else {
+            throw .refused(
+                .unmet,
+                "the next key has been published for less than \(Self.publicationBeforeUse / 3600) hours, and receivers may not "
+                    + "know it yet: try again later, or repeat with --early")
+        }
+        try connection.run(
+            """
+            UPDATE identity_keys SET state = 'retiring', deactivated_at = \(change.now),
+                revision = \(try nextRevision(connection)) WHERE id = \(old.number)
+            """)
+        try connection.run(
+            """
+            UPDATE identity_keys SET state = 'active', activated_at = \(change.now),
+                revision = \(try nextRevision(connection)) WHERE id = \(new.number)
+            """)
+        let next = try insert(connection, replacement, .next, change)
+        try connection.audit(
+            change, "signing-key.rotate", "signing-key:\(new.keyID)", "replaces \(old.keyID), next \(replacement.keyID)")
+        return (try key(connection, new.number), try key(connection, old.number), next)
     }
 
     /// Ends a replaced key before its time: what it signed is valid nowhere from then on. Refused for the active one and the
@@ -140,9 +177,10 @@ package struct IdentityKeyRepository: Sendable {
         let sealed = try sealer.seal(new.pem, .identityKey(new.keyID), connection)
         let number = try connection.inserted(
             """
-            INSERT INTO identity_keys (kid, public_jwk, private_key, private_sealed, state, created_at, activated_at, revision)
-            VALUES (\(new.keyID), \(new.publicJWK), \(sealed.key), \(sealed.octets), \(state), \(change.now),
-                \(state == .active ? change.now : nil), \(try nextRevision(connection))) RETURNING id
+            INSERT INTO identity_keys
+                (kid, algorithm, public_jwk, private_key, private_sealed, state, created_at, activated_at, revision)
+            VALUES (\(new.keyID), \(new.algorithm), \(new.publicJWK), \(sealed.key), \(sealed.octets), \(state),
+                \(change.now), \(state == .active ? change.now : nil), \(try nextRevision(connection))) RETURNING id
             """)
         return try key(connection, number)
     }
@@ -157,7 +195,7 @@ package struct IdentityKeyRepository: Sendable {
     }
 
     private static let select: SQL =
-        "SELECT id, kid, public_jwk, state, created_at, activated_at, deactivated_at, retired_at FROM identity_keys"
+        "SELECT id, kid, algorithm, public_jwk, state, created_at, activated_at, deactivated_at, retired_at FROM identity_keys"
 
     private func key(_ connection: any DatabaseConnection, _ number: Int64) throws(StoreFailure) -> IdentityKey {
         guard let row = try connection.row("\(Self.select) WHERE id = \(number)") else {
@@ -166,8 +204,10 @@ package struct IdentityKeyRepository: Sendable {
         return try IdentityKey(row: row)
     }
 
-    private func current(_ connection: any DatabaseConnection, _ state: IdentityKey.State) throws(StoreFailure) -> IdentityKey? {
-        try connection.row("\(Self.select) WHERE state = \(state)").map(IdentityKey.init(row:))
+    private func current(
+        _ connection: any DatabaseConnection, _ state: IdentityKey.State, _ algorithm: SignatureAlgorithm
+    ) throws(StoreFailure) -> IdentityKey? {
+        try connection.row("\(Self.select) WHERE state = \(state) AND algorithm = \(algorithm)").map(IdentityKey.init(row:))
     }
 
     private func revision(_ connection: any DatabaseConnection) throws(StoreFailure) -> Int64 {
@@ -181,7 +221,8 @@ extension IdentityKey {
     /// From the columns of `IdentityKeyRepository.select`.
     fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
-            number: row["id"], keyID: row["kid"], publicJWK: row["public_jwk"], state: row["state"], createdAt: row["created_at"],
+            number: row["id"], keyID: row["kid"], algorithm: row["algorithm"], publicJWK: row["public_jwk"], state: row["state"],
+            createdAt: row["created_at"],
             activatedAt: row["activated_at"], deactivatedAt: row["deactivated_at"], retiredAt: row["retired_at"])
     }
 }

@@ -7,10 +7,11 @@ import Logging
 import NIOPosix
 
 extension NewIdentityKey {
-    /// A new key on P-256, ready for the store.
-    package static func generate() throws(KeySetError) -> NewIdentityKey {
-        let (key, pem) = try IdentitySigningKey.generate()
-        return NewIdentityKey(keyID: key.keyID, publicJWK: JSONValue.object(key.publicJWK).text, pem: pem)
+    /// A new key, ready for the store.
+    package static func generate(_ algorithm: SignatureAlgorithm = .es256) throws(KeySetError) -> NewIdentityKey {
+        let (key, pem) = try IdentitySigningKey.generate(algorithm)
+        return NewIdentityKey(
+            keyID: key.keyID, algorithm: algorithm, publicJWK: JSONValue.object(key.publicJWK).text, pem: pem)
     }
 }
 
@@ -22,8 +23,10 @@ package actor IdentitySigner {
 
     private struct State {
         let revision: Int64
-        let key: IdentitySigningKey
+        let keys: [SignatureAlgorithm: IdentitySigningKey]
         let document: [UInt8]
+        /// For verifying what was signed here.
+        let published: JWKSet
     }
 
     private let repository: IdentityKeyRepository
@@ -39,8 +42,20 @@ package actor IdentitySigner {
         self.logger = logger
     }
 
-    /// The key that signs now. Makes the first keys of an installation. Throws what the store throws where no key was read yet.
-    package func key() async throws -> IdentitySigningKey { try await current().key }
+    /// The key that signs now. Makes the first keys of an algorithm: those for RS256 once a client wants them. Throws what the
+    /// store throws where no key was read yet.
+    package func key(_ algorithm: SignatureAlgorithm = .es256) async throws -> IdentitySigningKey {
+        if let key = try await current().keys[algorithm] { return key }
+        try await install(algorithm)
+        lookedAt = now() &- Self.interval
+        guard let key = try await current().keys[algorithm] else {
+            throw StoreFailure.permanent(.unexpectedData, "there is no active signing key for \(algorithm.rawValue)")
+        }
+        return key
+    }
+
+    /// The published keys, for verifying tokens of ours that come back.
+    package func verificationKeys() async throws -> JWKSet { try await current().published }
 
     /// The JWK Set to publish: the active key, the next, and those replaced of which tokens may be under way.
     package func publishedKeys() async throws -> [UInt8] { try await current().document }
@@ -77,27 +92,34 @@ package actor IdentitySigner {
 
     private func read() async throws -> State {
         let repository = repository
-        var stored = try await NIOThreadPool.singleton.runIfActive { try repository.signing() }
-        if stored.active == nil {
-            let (first, second) = (try NewIdentityKey.generate(), try NewIdentityKey.generate())
-            let change = Change(actor: "serve", now: now())
-            stored = try await NIOThreadPool.singleton.runIfActive {
-                _ = try repository.install(active: first, next: second, change)
-                return try repository.signing()
-            }
+        var stored = try await NIOThreadPool.singleton.runIfActive { try repository.signingKeys() }
+        if stored.active[.es256] == nil {
+            try await install(.es256)
+            stored = try await NIOThreadPool.singleton.runIfActive { try repository.signingKeys() }
         }
-        guard let active = stored.active else {
+        guard stored.active[.es256] != nil else {
             throw StoreFailure.permanent(.unexpectedData, "there is no active signing key")
         }
         do {
             let published = try stored.published.map { key throws(JSONError) in
                 try StrictJSON.parseObject(Array(key.publicJWK.utf8), limit: 4096)
             }
+            let document = PublishedKeys.document(published)
             return State(
-                revision: stored.revision, key: try IdentitySigningKey(pem: active.pem),
-                document: PublishedKeys.document(published))
+                revision: stored.revision, keys: try stored.active.mapValues { try IdentitySigningKey(pem: $0.pem) },
+                document: document, published: try JWKSet.parse(document))
         } catch {
-            throw StoreFailure.permanent(.unexpectedData, "the signing key \(active.key.keyID) cannot be read: \(error)")
+            throw StoreFailure.permanent(.unexpectedData, "a signing key cannot be read: \(error)")
+        }
+    }
+
+    /// Puts the first two keys of an algorithm into the store, unless another host was quicker.
+    private func install(_ algorithm: SignatureAlgorithm) async throws {
+        let change = Change(actor: "serve", now: now())
+        _ = try await NIOThreadPool.singleton.runIfActive { [repository] in
+            // On a thread of its own: an RSA key takes some tenths of a second.
+            let (first, second) = (try NewIdentityKey.generate(algorithm), try NewIdentityKey.generate(algorithm))
+            return try repository.install(active: first, next: second, change)
         }
     }
 }

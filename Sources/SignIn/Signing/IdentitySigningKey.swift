@@ -12,30 +12,53 @@ package struct IdentitySigningKey: Sendable {
     package let publicJWK: JSONObject
     /// The same key for verifying.
     package let verificationKey: VerificationKey
-    private let key: P256PrivateKey
+    package var algorithm: SignatureAlgorithm { verificationKey.algorithm }
+    private let key: PrivateKey
 
-    /// Reads unencrypted PKCS#8 or SEC 1 PEM. Throws `KeySetError` for anything but a private key on P-256.
+    private enum PrivateKey: Sendable {
+        case p256(P256PrivateKey)
+        case rsa(RSAPrivateKey)
+    }
+
+    /// Length of the modulus of RSA keys that are made here, in bits (NIST SP 800-57 part 1: until 2030).
+    private static let rsaBits = 2048
+
+    /// Reads unencrypted PKCS#8, SEC 1 or PKCS#1 PEM. Throws `KeySetError` for anything but a private key on P-256 or of RSA.
     package init(pem: String) throws(KeySetError) {
-        guard let key = try? P256PrivateKey(pem: pem) else { throw KeySetError("not a private key on P-256 in PEM") }
-        self.init(key)
+        if let key = try? P256PrivateKey(pem: pem) {
+            self.init(key)
+        } else if let key = try? RSAPrivateKey(pem: pem) {
+            try self.init(key)
+        } else {
+            throw KeySetError("not a private key on P-256 or of RSA in PEM")
+        }
     }
 
     /// Makes a new key, whose id does not begin with a hyphen: a command would take that for an option. The PEM is for sealed
     /// storage.
-    package static func generate() throws(KeySetError) -> (key: IdentitySigningKey, pem: String) {
+    package static func generate(
+        _ algorithm: SignatureAlgorithm = .es256
+    ) throws(KeySetError) -> (key: IdentitySigningKey, pem: String) {
         do {
             while true {
-                let key = try P256PrivateKey.generate()
-                let signer = IdentitySigningKey(key)
-                if !signer.keyID.hasPrefix("-") { return (signer, try key.pem()) }
+                let made: (key: IdentitySigningKey, pem: String)
+                switch algorithm {
+                case .es256:
+                    let key = try P256PrivateKey.generate()
+                    made = (IdentitySigningKey(key), try key.pem())
+                case .rs256:
+                    let key = try RSAPrivateKey.generate(bits: rsaBits)
+                    made = (try IdentitySigningKey(key), try key.pem())
+                }
+                if !made.key.keyID.hasPrefix("-") { return made }
             }
         } catch {
-            throw KeySetError("a key on P-256 cannot be made: \(error)")
+            throw KeySetError("a key for \(algorithm.rawValue) cannot be made: \(error)")
         }
     }
 
     private init(_ key: P256PrivateKey) {
-        self.key = key
+        self.key = .p256(key)
         let members = key.publicKey.jwk
         keyID = Base64URL.encode(SHA256.hash(JSONValue.object(members).octets))
         verificationKey = VerificationKey(keyID: keyID, key.publicKey)
@@ -44,13 +67,35 @@ package struct IdentitySigningKey: Sendable {
         publicJWK = jwk
     }
 
+    private init(_ key: RSAPrivateKey) throws(KeySetError) {
+        guard let info = try? key.publicKeyInfo(), let (modulus, exponent) = RSAPublicKey.numbers(der: info) else {
+            throw KeySetError("the RSA key has no public part")
+        }
+        // The order that RFC 7638 section 3.2 wants.
+        let members: JSONObject = [
+            "e": .string(Base64URL.encode(exponent)), "kty": "RSA", "n": .string(Base64URL.encode(modulus)),
+        ]
+        let keyID = Base64URL.encode(SHA256.hash(JSONValue.object(members).octets))
+        guard let publicKey = VerificationKey(keyID: keyID, modulus: modulus, exponent: exponent) else {
+            throw KeySetError("libcrypto does not accept the RSA key")
+        }
+        (self.key, self.keyID, verificationKey) = (.rsa(key), keyID, publicKey)
+        var jwk: JSONObject = ["kty": "RSA", "kid": .string(keyID), "use": "sig", "alg": "RS256"]
+        for name in ["n", "e"] { jwk[name] = members[name] }
+        publicJWK = jwk
+    }
+
     /// A JWS in compact serialization over these claims. Throws `CryptoError` where it cannot sign.
     /// - Parameter type: `typ`; nil for none.
     package func sign(_ claims: JSONObject, type: String? = "JWT") throws -> String {
-        var header: JSONObject = ["alg": "ES256", "kid": .string(keyID)]
+        var header: JSONObject = ["alg": .string(algorithm.rawValue), "kid": .string(keyID)]
         if let type { header["typ"] = .string(type) }
         let input = Base64URL.encode(JSONValue.object(header).octets) + "." + Base64URL.encode(JSONValue.object(claims).octets)
-        let signature = try key.signSHA256(message: Array(input.utf8))
+        let signature =
+            switch key {
+            case .p256(let key): try key.signSHA256(message: Array(input.utf8))
+            case .rsa(let key): try key.signSHA256(message: Array(input.utf8))
+            }
         return input + "." + Base64URL.encode(signature)
     }
 }

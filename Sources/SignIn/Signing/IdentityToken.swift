@@ -40,6 +40,8 @@ package struct IdentityTokenContent: Sendable {
     package var email: TokenEmail?
     package var realUserStatus: RealUserStatus?
     package var authenticatedAt: Int64?
+    /// `amr` and `acr`.
+    package var method = AuthenticationMethod()
     /// For 60 days after a transfer.
     package var transferSubject: String?
     package var orgID: String?
@@ -72,6 +74,8 @@ package struct IdentityTokenContent: Sendable {
         }
         claims["real_user_status"] = realUserStatus.map { .integer(Int64($0.rawValue)) }
         claims["auth_time"] = authenticatedAt.map(JSONValue.integer)
+        if !method.references.isEmpty { claims["amr"] = .array(method.references.map(JSONValue.string)) }
+        claims["acr"] = method.contextClass.map(JSONValue.string)
         claims["transfer_sub"] = transferSubject.map(JSONValue.string)
         claims["org_id"] = orgID.map(JSONValue.string)
         return claims

@@ -33,9 +33,12 @@ final class ProviderFixture: Sendable {
     let soda: TeamKey
     let operatorKey: String
 
-    init(refreshesPerDay: Int = 100, authorizationEndpoint: String? = "https://sign-in.example/") async throws {
+    init(
+        refreshesPerDay: Int = 100, authorizationEndpoint: String? = "https://sign-in.example/", signInPage: String? = nil
+    ) async throws {
         let settings = ProviderSettings(
-            issuer: Self.issuer, authorizationEndpoint: authorizationEndpoint, refreshesPerDay: refreshesPerDay)
+            issuer: Self.issuer, authorizationEndpoint: authorizationEndpoint, signInPage: signInPage,
+            refreshesPerDay: refreshesPerDay)
         api = try APIFixture { rig in
             let now: @Sendable () -> Int64 = { [weak rig] in rig?.now ?? 0 }
             let signer = IdentitySigner(rig.store.identityKeys, now: now, logger: rig.log.logger)

@@ -6,12 +6,15 @@ import CommandSupport
 
 struct AppCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "app", abstract: "Add, list and remove a team's apps, their redirect URIs, nonces and the team's keys.",
+        commandName: "app",
+        abstract: "Add, list and remove a team's apps, their redirect URIs, secrets, nonces and the team's keys.",
         discussion: """
             Users consent to a group of apps: a primary app and those grouped under it. All apps of a team share a user's \
             relay address. A team may relay mail before it has any app.
             """,
-        subcommands: [Add.self, List.self, Remove.self, Redirect.self, Key.self, Nonce.self])
+        subcommands: [
+            Add.self, List.self, Remove.self, Redirect.self, Client.self, Secret.self, Key.self, Nonce.self,
+        ])
 
     static func members(_ app: App, team: String, redirects: [String: [String]]) -> Members {
         [

@@ -24,11 +24,16 @@ extension AppCommand {
             var clientID: String
             @Argument(help: "The URI, exactly as the app sends it.")
             var uri: String
+            @Flag(help: "For after signing out (post_logout_redirect_uri), not for answers to a sign-in.")
+            var afterSignOut = false
             @OptionGroup var installation: InstallationOptions
 
             func run() throws {
                 try installation.withStore { store in
-                    let isNew = try store.clients.addRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                    let isNew =
+                        afterSignOut
+                        ? try store.openIDClients.addLogoutRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                        : try store.clients.addRedirect(team: team, clientID: clientID, uri: uri, thisChange())
                     print("The redirect URI is registered\(isNew ? "" : " already").")
                 }
             }
@@ -43,11 +48,17 @@ extension AppCommand {
             var clientID: String
             @Argument(help: "The URI.")
             var uri: String
+            @Flag(help: "One for after signing out.")
+            var afterSignOut = false
             @OptionGroup var installation: InstallationOptions
 
             func run() throws {
                 try installation.withStore { store in
-                    try store.clients.removeRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                    if afterSignOut {
+                        try store.openIDClients.removeLogoutRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                    } else {
+                        try store.clients.removeRedirect(team: team, clientID: clientID, uri: uri, thisChange())
+                    }
                     print("Removed the redirect URI.")
                 }
             }
@@ -56,11 +67,13 @@ extension AppCommand {
 
     struct Key: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "key", abstract: "Add, list and remove the keys that a team signs its client secrets with.",
+            commandName: "key",
+            abstract: "Add, list and remove the keys that a team signs its client secrets and assertions with.",
             discussion: """
                 A client_secret is a JWT (ES256) that the team's backend signs with its own private key: kid as below, iss the \
                 team's identifier, sub the client_id, aud your provider.issuer, exp at most 15777000 s after iat. Postern \
-                only has the public key. The team makes a pair with
+                only has the public key. An OpenID Connect client can use private_key_jwt instead (RFC 7523; iss and sub the \
+                client_id, exp within an hour, jti once), with a key on P-256 or of RSA. The team makes a pair with
 
                   openssl ecparam -name prime256v1 -genkey -noout -out client.pem
                   openssl ec -in client.pem -pubout -out client.pub.pem
@@ -68,7 +81,7 @@ extension AppCommand {
             subcommands: [Add.self, List.self, Remove.self])
 
         struct Add: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(abstract: "Add a public key on P-256.")
+            static let configuration = CommandConfiguration(abstract: "Add a public key, on P-256 or of RSA.")
 
             @Argument(help: "The team's identifier.")
             var team: String

@@ -1,0 +1,160 @@
+// GET and POST /auth/authorize, and the way back from the sign-in page: /auth/continue.
+
+import Accounts
+import SignIn
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Support
+
+/// A request is checked, sealed into an identifier and handed to the page; the page's backend answers it at /v1/authorizations; the
+/// browser that asked fetches the answer here, in the response mode that the app asked for.
+extension SignInRoutes {
+    /// Octets of a request as a form.
+    private static let formLimit = AuthorizationParameters.maximumLength
+
+    func addAuthorizationRoutes(to routes: Routes) {
+        routes.open(bodyLimit: Self.formLimit).get("/auth/authorize", use: authorizePage).post(
+            "/auth/authorize", use: authorizePage
+        )
+        .get("/auth/continue", use: continueAuthorization)
+        routes.operator(.authorizationsWrite).post("/v1/authorizations/inspect", use: inspectAuthorization)
+            .post("/v1/authorizations/refuse", use: refuseAuthorization)
+    }
+
+    // MARK: /auth/authorize
+
+    func authorizePage(_ request: Request, _ context: APIContext) async throws -> Response {
+        guard let page = settings.signInPage else { throw Problem.notFound() }
+        guard let parameters = try await parameters(request, context) else { return .message(.malformed) }
+        let client: AuthorizationClient? =
+            if let id = parameters.clientID { try await parts.run { try $0.openIDClients.authorizationClient(id) } } else { nil }
+        switch AuthenticationRequestReader(issuer: settings.issuer).read(parameters, client: client) {
+        case .page(let reason): return .message(reason)
+        case .error(let error, let target): return .rendered(AuthorizationResponse(target, error))
+        case .accepted(var accepted):
+            let subject = try await subject(hinted: accepted.identityTokenHint, client: accepted.clientID)
+            if accepted.identityTokenHint != nil, subject == nil, accepted.prompts.contains(.none) {
+                let error = AuthorizationError(.loginRequired, "id_token_hint is not a token of this issuer for this client")
+                return .rendered(AuthorizationResponse(accepted.target, error))
+            }
+            // What it said is known, and it is long.
+            accepted.identityTokenHint = nil
+            let cookies = AuthorizationCookie(issuer: settings.issuer)
+            let browser = try cookies.value(in: request.headers) ?? PortalRepository.newBrowserToken()
+            let time = parts.now()
+            let checked = accepted
+            let identifier = try await parts.run {
+                try $0.authorizations.seal(checked, subjectHint: subject, browser: browser, now: time)
+            }
+            let mark = page.contains("?") ? "&" : "?"
+            var response = Response.redirect(to: "\(page)\(mark)request=\(identifier)")
+            response.headers[.setCookie] = cookies.set(browser)
+            return response
+        }
+    }
+
+    /// Nil for what cannot be read.
+    func parameters(_ request: Request, _ context: APIContext) async throws -> AuthorizationParameters? {
+        guard request.method == .post else { return AuthorizationParameters((request.uri.query ?? "").utf8) }
+        do {
+            let body = try await request.collect(context, type: "application/x-www-form-urlencoded")
+            return AuthorizationParameters(body.readableBytesView)
+        } catch let problem as Problem where problem.status.kind == .clientError {
+            return nil
+        }
+    }
+
+    /// The `sub` of a token of ours for this client.
+    private func subject(hinted token: String?, client: String) async throws -> String? {
+        let claims = try await claims(hinted: token)
+        return claims.flatMap { $0.audience.hasSameOctets(as: client) ? $0.subject : nil }
+    }
+
+    /// The claims of a token of ours; also of one that expired: it says whom the app means, and opens nothing.
+    func claims(hinted token: String?) async throws -> IdentityClaims? {
+        guard let token, let jws = try? CompactJWS(token), (try? TokenChecks.type(jws)) != nil else { return nil }
+        let keys = try await signer.verificationKeys()
+        guard (try? TokenChecks.signature(jws, algorithms: [.es256, .rs256], keys: keys)) != nil,
+            let claims = try? IdentityClaims(payload: jws.payload), claims.issuer.hasSameOctets(as: settings.issuer)
+        else { return nil }
+        return claims
+    }
+
+    // MARK: /auth/continue
+
+    func continueAuthorization(_ request: Request, _ context: APIContext) async throws -> Response {
+        guard let parameters = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
+            let ticket = parameters.first(where: { $0.name == "ticket" })?.value,
+            let browser = AuthorizationCookie(issuer: settings.issuer).value(in: request.headers),
+            let response = try await take(ticket, browser)
+        else {
+            return .message(
+                "Start again", "This sign-in was begun in another browser, or is over. Go back to the app and try again.")
+        }
+        return .rendered(response)
+    }
+
+    private func take(_ ticket: String, _ browser: String) async throws -> AuthorizationResponse? {
+        let time = parts.now()
+        return try await parts.run { try $0.authorizations.take(ticket: ticket, browser: browser, now: time) }
+    }
+}
+
+/// The cookie of the browser that asked: an answer goes to no other.
+struct AuthorizationCookie {
+    private let name: String
+    private let isSecure: Bool
+
+    init(issuer: String) {
+        isSecure = issuer.hasPrefix("https://")
+        name = isSecure ? "__Host-postern-authorization" : "postern-authorization"
+    }
+
+    /// A value as we make them; nil for anything else.
+    func value(in headers: HTTPFields) -> String? {
+        headers.cookie(name).flatMap { $0.utf8.count == 32 && Base32.isEncoded($0.utf8) ? $0 : nil }
+    }
+
+    /// Lax: the page may be on another site, and leads back here.
+    func set(_ value: String) -> String {
+        "\(name)=\(value); Path=/; Max-Age=\(PendingAuthorization.lifetime); HttpOnly; SameSite=Lax"
+            + (isSecure ? "; Secure" : "")
+    }
+}
+
+extension Response {
+    /// 303: the browser goes on with GET, whatever it came with. The address is not passed on to where it leads.
+    static func redirect(to address: String) -> Response {
+        var headers: HTTPFields = [.location: address]
+        if let name = HTTPField.Name("Referrer-Policy") { headers[name] = "no-referrer" }
+        return Response(status: .seeOther, headers: headers.notStored)
+    }
+
+    /// An answer in the mode that the app asked for.
+    static func rendered(_ response: AuthorizationResponse) -> Response {
+        switch response.rendered {
+        case .redirect(let address): .redirect(to: address)
+        case .page(let page): .page(page)
+        }
+    }
+
+    /// Why the app gets no answer.
+    static func message(_ reason: AuthorizationPageReason) -> Response {
+        .message("The app cannot sign you in", "\(reason.rawValue) Tell the makers of the app.")
+    }
+
+    static func message(_ title: String, _ text: String, status: HTTPResponse.Status = .badRequest) -> Response {
+        .page(.message(title: title, text: text), status: status)
+    }
+
+    private static func page(_ page: RenderedPage, status: HTTPResponse.Status = .ok) -> Response {
+        var headers: HTTPFields = [.contentType: "text/html; charset=utf-8"]
+        for (name, value) in [
+            ("Content-Security-Policy", page.policy), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"),
+        ] {
+            if let name = HTTPField.Name(name) { headers[name] = value }
+        }
+        return Response(status: status, headers: headers.notStored, body: ResponseBody(byteBuffer: ByteBuffer(string: page.html)))
+    }
+}

@@ -1,0 +1,50 @@
+// GET and POST /auth/end-session: an app asks for the user to be signed out; and /auth/signed-out, the way back from the page.
+
+import Accounts
+import SignIn
+import HTTP
+import HTTPTypes
+import Hummingbird
+import Support
+
+extension SignInRoutes {
+    func addEndSessionRoutes(to routes: Routes) {
+        routes.open(bodyLimit: AuthorizationParameters.maximumLength).get("/auth/end-session", use: endSession)
+            .post("/auth/end-session", use: endSession).get("/auth/signed-out", use: signedOut)
+    }
+
+    /// Checks the request, and hands it to the page, whose session it is.
+    func endSession(_ request: Request, _ context: APIContext) async throws -> Response {
+        guard let page = settings.signInPage else { throw Problem.notFound() }
+        guard let parameters = try await parameters(request, context) else { return .refused(.malformed) }
+        let hint = try await claims(hinted: parameters["id_token_hint"])
+        let registered: [String] =
+            if let id = EndSessionRequest.clientID(parameters, hint: hint) {
+                try await parts.run { try $0.openIDClients.logoutRedirects(clientID: id) }
+            } else { [] }
+        let checked: EndSessionRequest
+        do { checked = try EndSessionRequest(parameters, hint: hint, redirectURIs: registered) } catch {
+            return .refused(error)
+        }
+        let identifier = try parts.store.authorizations.seal(checked, now: parts.now())
+        return .redirect(to: "\(page)\(page.contains("?") ? "&" : "?")end_session=\(identifier)")
+    }
+
+    /// The browser comes back from the page.
+    func signedOut(_ request: Request, _ context: APIContext) async throws -> Response {
+        guard let pairs = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
+            let identifier = pairs.first(where: { $0.name == "request" })?.value,
+            let ended = parts.store.authorizations.openEndSession(identifier, now: parts.now()),
+            let destination = ended.destination
+        else {
+            return .message("You are signed out", "You can close this window.", status: .ok)
+        }
+        return .redirect(to: destination)
+    }
+}
+
+extension Response {
+    fileprivate static func refused(_ refusal: EndSessionRequest.Refusal) -> Response {
+        .message("The app cannot sign you out", "\(refusal.rawValue) Tell the makers of the app.")
+    }
+}

@@ -1,0 +1,96 @@
+// What the backend of a sign-in page does with a request that /auth/authorize handed to it.
+
+import Accounts
+import SignIn
+import HTTP
+import Hummingbird
+import JSON
+
+extension SignInRoutes {
+    private struct Inspection: Decodable {
+        let request: String?
+        let endSession: String?
+    }
+    private struct Refusal: Decodable {
+        let request: String
+        let error: String
+    }
+
+    /// Errors that a page may answer with.
+    private static let pageErrors: [AuthorizationError.Code: String] = [
+        .accessDenied: "the user cancelled", .loginRequired: "the user is not signed in",
+        .consentRequired: "the user has not consented yet", .interactionRequired: "the user must be asked",
+        .accountSelectionRequired: "the user must choose an account", .temporarilyUnavailable: "try again later",
+        .serverError: "the sign-in page failed",
+    ]
+
+    /// The request behind an identifier. Throws `Problem` (422) for what is not one of ours, or too old.
+    func pending(_ identifier: String, now: Int64) throws -> PendingAuthorization {
+        guard let pending = parts.store.authorizations.open(identifier, now: now) else {
+            throw Problem.invalid("is unknown or has expired", at: "/request")
+        }
+        return pending
+    }
+
+    /// `POST /v1/authorizations/inspect`: what the page shows.
+    func inspectAuthorization(_ request: Request, _ context: OperatorContext) async throws -> Response {
+        let body = try await request.decode(Inspection.self, context)
+        if let identifier = body.endSession {
+            guard body.request == nil else { throw Problem.invalid("send request or end_session", at: "/end_session") }
+            return try inspectEndSession(identifier)
+        }
+        guard let identifier = body.request else { throw Problem.invalid("it is missing", at: "/request") }
+        let pending = try pending(identifier, now: parts.now())
+        let asked = pending.request
+        let team = try await parts.run { store in
+            try store.clients.client(asked.clientID).map { try store.teams.team($0.teamID) }
+        }
+        guard let team else { throw Problem.notFound("the app was removed") }
+        func list(_ items: [String]) -> JSONValue { .array(items.map(JSONValue.string)) }
+        var object: JSONObject = [
+            "client_id": .string(asked.clientID), "team": .string(team.id), "team_name": .string(team.name),
+        ]
+        object["scopes"] = list(asked.scopes.sorted())
+        object["prompt"] = list(asked.prompts.map(\.rawValue).sorted())
+        object["max_age"] = asked.maximumAge.map(JSONValue.integer)
+        object["login_hint"] = asked.loginHint.map(JSONValue.string)
+        object["user_hint"] = pending.subjectHint.map(JSONValue.string)
+        object["ui_locales"] = list(asked.uiLocales)
+        object["acr_values"] = list(asked.contextClasses)
+        object["expires_in"] = .integer(pending.createdAt + PendingAuthorization.lifetime - parts.now())
+        return .unstored(object)
+    }
+
+    /// The same of a request to sign out.
+    private func inspectEndSession(_ identifier: String) throws -> Response {
+        guard let asked = parts.store.authorizations.openEndSession(identifier, now: parts.now()) else {
+            throw Problem.invalid("is unknown or has expired", at: "/end_session")
+        }
+        var object: JSONObject = ["continue": .string("\(settings.issuer)/auth/signed-out?request=\(identifier)")]
+        object["client_id"] = asked.clientID.map(JSONValue.string)
+        object["user_hint"] = asked.subject.map(JSONValue.string)
+        return .unstored(object)
+    }
+
+    /// `POST /v1/authorizations/refuse`: the app gets an error.
+    func refuseAuthorization(_ request: Request, _ context: OperatorContext) async throws -> Response {
+        let body = try await request.decode(Refusal.self, context)
+        let time = parts.now()
+        let pending = try pending(body.request, now: time)
+        guard let code = AuthorizationError.Code(rawValue: body.error), let detail = Self.pageErrors[code] else {
+            let known = Self.pageErrors.keys.map(\.rawValue).sorted().joined(separator: ", ")
+            throw Problem.invalid("must be one of \(known)", at: "/error")
+        }
+        let response = AuthorizationResponse(pending.request.target, AuthorizationError(code, detail))
+        let ticket = try await parts.run { try $0.authorizations.answer(body.request, with: response, now: time) }
+        return continuation(ticket)
+    }
+
+    /// Where the page sends the browser.
+    func continuation(_ ticket: String) -> Response {
+        .unstored([
+            "continue": .string("\(settings.issuer)/auth/continue?ticket=\(ticket)"),
+            "expires_in": .integer(ProviderLifetime.code),
+        ])
+    }
+}

@@ -1,0 +1,133 @@
+// postern app client and postern app secret: how an app authenticates as an OpenID Connect client.
+
+import Accounts
+import SignIn
+import ArgumentParser
+import CommandSupport
+
+extension AppCommand {
+    struct Client: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "client", abstract: "Show and set how an app is registered as an OpenID Connect client.",
+            discussion: """
+                A confidential app authenticates with a client secret (postern app secret), or with a key of its team (postern app \
+                key). A public app, such as one on a phone, has neither: it uses PKCE, and gets no refresh token. Identity tokens \
+                are signed with ES256, or with RS256 for libraries that know nothing else.
+                """)
+
+        @Argument(help: "The team's identifier.")
+        var team: String
+        @Argument(help: "The app's client_id.")
+        var clientID: String
+        @Flag(inversion: .prefixedNo, help: "Whether it has no secret.")
+        var `public`: Bool?
+        @Option(help: ArgumentHelp("What its identity tokens are signed with: ES256 or RS256.", valueName: "algorithm"))
+        var idTokenAlgorithm: String?
+        @OptionGroup var output: OutputOptions
+        @OptionGroup var installation: InstallationOptions
+
+        func run() throws {
+            let algorithm = try idTokenAlgorithm.map { text in
+                guard let algorithm = SignatureAlgorithm(rawValue: text) else {
+                    throw CommandError.usage("\(text.prefix(64)) is not an algorithm of identity tokens: use ES256 or RS256")
+                }
+                return algorithm
+            }
+            try installation.withStore { store in
+                let clients = store.openIDClients
+                let old = try clients.settings(team: team, clientID: clientID)
+                let settings = ClientSettings(isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm)
+                if settings != old {
+                    // Published before they sign, so that whoever fetches the keys now knows them.
+                    if settings.algorithm == .rs256, try !store.identityKeys.algorithms().contains(.rs256) {
+                        let keys = (try NewIdentityKey.generate(.rs256), try NewIdentityKey.generate(.rs256))
+                        _ = try store.identityKeys.install(active: keys.0, next: keys.1, thisChange())
+                    }
+                    try clients.set(settings, team: team, clientID: clientID, thisChange())
+                }
+                let logout = try clients.logoutRedirects(clientID: clientID)
+                let members: Members = [
+                    "team": team, "client_id": clientID, "public": settings.isPublic,
+                    "id_token_algorithm": settings.algorithm.rawValue, "post_logout_redirect_uris": logout,
+                ]
+                try output.print(members) {
+                    [
+                        ("app", clientID), ("public", settings.isPublic ? "yes" : "no"),
+                        ("identity tokens", settings.algorithm.rawValue),
+                        ("after signing out", logout.isEmpty ? "-" : logout.joined(separator: " ")),
+                    ]
+                }
+            }
+        }
+    }
+
+    struct Secret: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "secret", abstract: "Issue, list and revoke an app's client secrets.",
+            discussion: """
+                For client_secret_basic and client_secret_post. An app has two at most, so that one can replace the other: issue \
+                the new one, configure the app with it, revoke the old one. The store keeps a hash.
+                """,
+            subcommands: [Issue.self, List.self, Revoke.self])
+
+        struct Issue: ParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Issue a client secret.",
+                discussion:
+                    "The secret goes to standard output, and everything else to standard error. It is not shown again.")
+
+            @Argument(help: "The team's identifier.")
+            var team: String
+            @Argument(help: "The app's client_id.")
+            var clientID: String
+            @OptionGroup var installation: InstallationOptions
+
+            func run() throws {
+                try installation.withStore { store in
+                    let (secret, issued) = try store.openIDClients.issueSecret(team: team, clientID: clientID, thisChange())
+                    Failure.line("Secret \(issued.name) of app \(clientID). It is not shown again.")
+                    print(secret)
+                }
+            }
+        }
+
+        struct List: ParsableCommand {
+            static let configuration = CommandConfiguration(abstract: "List an app's client secrets.")
+
+            @Argument(help: "The team's identifier.")
+            var team: String
+            @Argument(help: "The app's client_id.")
+            var clientID: String
+            @OptionGroup var installation: InstallationOptions
+            @OptionGroup var output: OutputOptions
+
+            func run() throws {
+                let secrets = try installation.withStore { try $0.openIDClients.secrets(team: team, clientID: clientID) }
+                try output.print(secrets, ["SECRET", "SINCE"]) {
+                    ["secret": $0.name, "created_at": timestamp($0.createdAt)]
+                } columns: {
+                    [$0.name, timestamp($0.createdAt)]
+                }
+            }
+        }
+
+        struct Revoke: ParsableCommand {
+            static let configuration = CommandConfiguration(abstract: "Revoke a client secret at once.")
+
+            @Argument(help: "The team's identifier.")
+            var team: String
+            @Argument(help: "The app's client_id.")
+            var clientID: String
+            @Argument(help: "The secret's name, as in postern app secret list: its second part.")
+            var secret: String
+            @OptionGroup var installation: InstallationOptions
+
+            func run() throws {
+                try installation.withStore { store in
+                    try store.openIDClients.revokeSecret(team: team, clientID: clientID, name: secret, thisChange())
+                    print("Revoked the secret \(secret) of app \(clientID).")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+// Parameters → a request that may be shown to the user, or what is answered instead. Pure: no I/O, no clock.
+
+import Accounts
+import Support
+
+/// Checks authorization requests, in a fixed order, so that the first failure is always the one that is named.
+package struct AuthenticationRequestReader: Sendable {
+    /// Octets.
+    package static let maximumState = 4_096
+    /// Octets.
+    package static let maximumLoginHint = 320
+    /// Seconds: beyond a year it means nothing.
+    package static let maximumAge: Int64 = 31_536_000
+    /// Words of a list that are looked at.
+    package static let maximumWords = 20
+
+    /// Our own `iss`.
+    private let issuer: String
+
+    package init(issuer: String) { self.issuer = issuer }
+
+    /// The verdict.
+    /// - Parameter client: the one that `parameters.clientID` names; nil where there is none.
+    package func read(_ parameters: AuthorizationParameters, client: AuthorizationClient?) -> AuthorizationVerdict {
+        guard let clientID = parameters.clientID else { return .page(.clientMissing) }
+        guard let client, client.clientID.hasSameOctets(as: clientID) else { return .page(.clientUnknown) }
+        guard let redirectURI = parameters["redirect_uri"] else { return .page(.redirectMissing) }
+        // What was registered was checked then; a scheme such as javascript: is not redirected to, wherever it came from.
+        guard client.redirectURIs.contains(where: { $0.hasSameOctets(as: redirectURI) }),
+            (try? RedirectURI.checked(redirectURI)) != nil
+        else { return .page(.redirectUnregistered) }
+        let form = ResponseForm(parameters, redirectURI: redirectURI)
+        // A line break would not come back from a form as it went.
+        let state = parameters["state"].flatMap { $0.utf8.count <= Self.maximumState && $0.hasNoControls ? $0 : nil }
+        let target = AuthorizationResponseTarget(redirectURI: redirectURI, mode: form.mode, state: state, issuer: issuer)
+        do throws(AuthorizationError) {
+            return .accepted(try request(parameters, client, form, target))
+        } catch {
+            return .error(error, target)
+        }
+    }
+
+    private func request(
+        _ parameters: AuthorizationParameters, _ client: AuthorizationClient, _ form: ResponseForm,
+        _ target: AuthorizationResponseTarget
+    ) throws(AuthorizationError) -> AuthenticationRequest {
+        guard parameters.repeated.isDisjoint(with: Self.known) else {
+            throw AuthorizationError(.invalidRequest, "a parameter is given twice")
+        }
+        try refuseUnsupported(parameters)
+        let responseType = try form.checked()
+        if parameters["state"] != nil, target.state == nil {
+            throw AuthorizationError(
+                .invalidRequest, "state must be at most \(Self.maximumState) octets without control characters")
+        }
+        let scopes = parameters.words("scope")
+        guard scopes.allSatisfy(Self.isScopeToken) else {
+            throw AuthorizationError(.invalidScope, "scope has a character that no scope has")
+        }
+        let nonce = try text(parameters, "nonce", maximum: ExpectedNonce.maximumLength)
+        if responseType == .codeIDToken, nonce == nil {
+            throw AuthorizationError(.invalidRequest, "nonce is required with response_type=code id_token")
+        }
+        return AuthenticationRequest(
+            clientID: client.clientID, target: target, responseType: responseType, scopes: Self.scopes(scopes), nonce: nonce,
+            challenge: try challenge(parameters, isRequired: client.isPublic), prompts: try prompts(parameters),
+            maximumAge: try maximumAge(parameters),
+            loginHint: try text(parameters, "login_hint", maximum: Self.maximumLoginHint),
+            identityTokenHint: try text(parameters, "id_token_hint", maximum: CompactJWS.maximumLength),
+            uiLocales: Array(parameters.words("ui_locales").filter(Self.isLanguageTag).prefix(Self.maximumWords)),
+            contextClasses: Array(parameters.words("acr_values").filter { $0.utf8.count <= 255 }.prefix(Self.maximumWords)))
+    }
+
+    // MARK: Parts
+
+    /// Those that must not be repeated; others mean nothing to us however often they come.
+    private static let known: Set<String> = [
+        "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
+        "max_age", "login_hint", "id_token_hint", "ui_locales", "claims_locales", "acr_values", "claims", "display", "request",
+        "request_uri", "registration",
+    ]
+
+    /// OpenID Connect Core section 6: a request object may say anything, its redirect_uri included; ignoring it would be worse
+    /// than refusing it.
+    private func refuseUnsupported(_ parameters: AuthorizationParameters) throws(AuthorizationError) {
+        if parameters["request"] != nil {
+            throw AuthorizationError(.requestNotSupported, "request objects are not supported")
+        }
+        if parameters["request_uri"] != nil {
+            throw AuthorizationError(.requestURINotSupported, "request_uri is not supported")
+        }
+        if parameters["registration"] != nil {
+            throw AuthorizationError(.registrationNotSupported, "registration is not supported")
+        }
+    }
+
+    /// `profile`, of which Postern has the name alone, asks for `name`.
+    private static func scopes(_ asked: [String]) -> Set<String> {
+        Set(asked.map { $0 == "profile" ? "name" : $0 }).intersection(["openid", "email", "name"])
+    }
+
+    /// RFC 6749 section 3.3: %x21 / %x23-5B / %x5D-7E.
+    private static func isScopeToken(_ word: String) -> Bool {
+        word.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
+    }
+
+    private static func isLanguageTag(_ word: String) -> Bool {
+        (1...35).contains(word.utf8.count) && word.utf8.first != 0x2D
+            && word.utf8.allSatisfy { $0.isASCIILetter || (0x30...0x39).contains($0) || $0 == 0x2D }
+    }
+
+    private func text(
+        _ parameters: AuthorizationParameters, _ name: String, maximum: Int
+    ) throws(AuthorizationError) -> String? {
+        guard let text = parameters[name] else { return nil }
+        guard text.utf8.count <= maximum, text.hasNoControls else {
+            throw AuthorizationError(.invalidRequest, "\(name) must be at most \(maximum) octets without control characters")
+        }
+        return text
+    }
+
+    /// 32 octets of S256. Without a method the challenge is `plain` (RFC 7636 section 4.3), which hides nothing.
+    private func challenge(
+        _ parameters: AuthorizationParameters, isRequired: Bool
+    ) throws(AuthorizationError) -> [UInt8]? {
+        guard let text = parameters["code_challenge"] else {
+            guard !isRequired, parameters["code_challenge_method"] == nil else {
+                throw AuthorizationError(.invalidRequest, "code_challenge is missing")
+            }
+            return nil
+        }
+        guard parameters["code_challenge_method"] == "S256" else {
+            throw AuthorizationError(.invalidRequest, "code_challenge_method must be S256")
+        }
+        guard let octets = Base64URL.decode(text.utf8), octets.count == 32 else {
+            throw AuthorizationError(.invalidRequest, "code_challenge must be a SHA-256 in base64url")
+        }
+        return octets
+    }
+
+    private func prompts(_ parameters: AuthorizationParameters) throws(AuthorizationError) -> Set<AuthorizationPrompt> {
+        let words = Set(parameters.words("prompt"))
+        // Also beside one that is unknown: what it wants may need the user.
+        guard !words.contains("none") || words.count == 1 else {
+            throw AuthorizationError(.invalidRequest, "prompt=none must be alone")
+        }
+        return Set(words.compactMap(AuthorizationPrompt.init(rawValue:)))
+    }
+
+    private func maximumAge(_ parameters: AuthorizationParameters) throws(AuthorizationError) -> Int64? {
+        guard let text = parameters["max_age"] else { return nil }
+        guard text.utf8.count <= 12, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let seconds = Int64(text) else {
+            throw AuthorizationError(.invalidRequest, "max_age must be a number of seconds")
+        }
+        return min(seconds, Self.maximumAge)
+    }
+}
+
+/// `response_type` and `response_mode`, which say how even an error is answered.
+private struct ResponseForm {
+    private let type: Result<AuthorizationResponseType, AuthorizationError>
+    private let askedMode: Result<AuthorizationResponseMode?, AuthorizationError>
+    /// As asked for where that can be, and otherwise the default of the response type.
+    let mode: AuthorizationResponseMode
+
+    init(_ parameters: AuthorizationParameters, redirectURI: String) {
+        let words = parameters.words("response_type").sorted()
+        if words.isEmpty {
+            type = .failure(AuthorizationError(.invalidRequest, "response_type is missing"))
+        } else if let known = AuthorizationResponseType(rawValue: words.joined(separator: " ")) {
+            // Their order does not matter, and is alphabetical here (OAuth 2.0 Multiple Response Types section 2).
+            type = .success(known)
+        } else {
+            type = .failure(AuthorizationError(.unsupportedResponseType, "response_type must be code or code id_token"))
+        }
+        // A token in a query would be in histories and logs, and so is what answers a request for one.
+        let holdsToken = words.contains("id_token") || words.contains("token")
+        askedMode = Self.mode(parameters["response_mode"], holdsToken: holdsToken, redirectURI: redirectURI)
+        let standard: AuthorizationResponseMode = holdsToken ? .fragment : .query
+        mode = (try? askedMode.get()) ?? standard
+    }
+
+    /// Throws the first that is wrong.
+    func checked() throws(AuthorizationError) -> AuthorizationResponseType {
+        let type = try type.get()
+        _ = try askedMode.get()
+        return type
+    }
+
+    private static func mode(
+        _ text: String?, holdsToken: Bool, redirectURI: String
+    ) -> Result<AuthorizationResponseMode?, AuthorizationError> {
+        guard let text else { return .success(nil) }
+        guard let mode = AuthorizationResponseMode(rawValue: text) else {
+            return .failure(
+                AuthorizationError(.invalidRequest, "response_mode must be query, fragment, form_post or web_message"))
+        }
+        switch mode {
+        case .query where holdsToken:
+            return .failure(AuthorizationError(.invalidRequest, "response_mode=query is not for what holds an id_token"))
+        case .formPost, .webMessage:
+            guard WebOrigin(redirectURI) != nil else {
+                return .failure(
+                    AuthorizationError(.invalidRequest, "this response_mode needs a redirect_uri of http or https"))
+            }
+            return .success(mode)
+        default: return .success(mode)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// The parameters of an authorization request as they came: each at most once, within bounds. Pure.
+
+import Support
+
+/// The parameters of a request to `/auth/authorize`, from a query or a form. One without a value counts as absent (RFC 6749
+/// section 3.1). Prints nothing: `login_hint` may be an address.
+package struct AuthorizationParameters: Sendable {
+    /// Longest query or form, in octets.
+    package static let maximumLength = 32_768
+    /// Most parameters, unknown ones included.
+    package static let maximumCount = 100
+
+    private var values: [String: String] = [:]
+    /// Names that came more than once: their values mean nothing (RFC 6749 section 3.1).
+    private(set) var repeated: Set<String> = []
+
+    /// Reads a query or a form. Nil for broken escapes, text that is not UTF-8, and beyond the bounds: not even the client can be
+    /// told from such a request.
+    package init?(_ octets: some Collection<UInt8>) {
+        guard octets.count <= Self.maximumLength, let pairs = FormEncoding.pairs(octets, maximum: Self.maximumCount) else {
+            return nil
+        }
+        self.init(pairs)
+    }
+
+    /// Of names and values that were decoded.
+    package init(_ pairs: [(name: String, value: String)]) {
+        for (name, value) in pairs where values.updateValue(value, forKey: name) != nil { repeated.insert(name) }
+    }
+
+    /// The one `client_id`, which may be anything.
+    package var clientID: String? { self["client_id"] }
+
+    /// The value of a parameter that came once; nil where it is absent, empty or repeated.
+    package subscript(name: String) -> String? {
+        guard !repeated.contains(name), let value = values[name], !value.isEmpty else { return nil }
+        return value
+    }
+
+    /// The words of a value that is a list separated by spaces; empty where it is absent.
+    func words(_ name: String) -> [String] {
+        (self[name] ?? "").split(separator: " ", omittingEmptySubsequences: true).map(String.init)
+    }
+}
+
+extension AuthorizationParameters: CustomStringConvertible, CustomReflectable {
+    package var description: String { "<parameters>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,135 @@
+// Answers of the authorization endpoint, in each response mode. Pure: the same answer is always the same octets.
+
+import JSON
+import MailCrypto
+import Support
+
+/// What goes back to the client.
+package struct AuthorizationResponse: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
+    package let target: AuthorizationResponseTarget
+    private let members: [Member]
+
+    private struct Member: Sendable, Hashable, Codable {
+        let name: String
+        let value: String
+    }
+
+    /// A success (OpenID Connect Core sections 3.1.2.5, 3.3.2.5).
+    /// - Parameters:
+    ///   - identityToken: with `code id_token`.
+    ///   - user: the `user` object as JSON, where the app gets one.
+    package init(_ target: AuthorizationResponseTarget, code: String, identityToken: String?, user: String?) {
+        self.init(target, [("code", code), ("id_token", identityToken), ("user", user)])
+    }
+
+    /// An error.
+    package init(_ target: AuthorizationResponseTarget, _ error: AuthorizationError) {
+        self.init(target, [("error", error.code.rawValue), ("error_description", error.detail)])
+    }
+
+    private init(_ target: AuthorizationResponseTarget, _ values: [(String, String?)]) {
+        self.target = target
+        members = (values + [("state", target.state), ("iss", target.issuer)]).compactMap { name, value in
+            value.map { Member(name: name, value: $0) }
+        }
+    }
+
+    /// Names and values in their order.
+    package var parameters: [(name: String, value: String)] { members.map { ($0.name, $0.value) } }
+
+    /// How a browser is answered.
+    package var rendered: RenderedResponse {
+        switch target.mode {
+        case .query:
+            let query = FormEncoding.encode(parameters)
+            let uri = target.redirectURI
+            let separator = uri.contains("?") ? (uri.hasSuffix("?") || uri.hasSuffix("&") ? "" : "&") : "?"
+            return .redirect(uri + separator + query)
+        case .fragment: return .redirect("\(target.redirectURI)#\(FormEncoding.encode(parameters))")
+        case .formPost:
+            let fields = members.map {
+                "<input type=\"hidden\" name=\"\(Page.escape($0.name))\" value=\"\(Page.escape($0.value))\">\n"
+            }
+            return .page(Page.formPost.filled(["action": Page.escape(target.redirectURI), "fields": fields.joined()]))
+        case .webMessage:
+            // There is an origin wherever this mode was accepted; a message to no origin reaches no one.
+            let origin = WebOrigin(target.redirectURI)?.description ?? "null:"
+            var response: JSONObject = [:]
+            for member in members { response[member.name] = .string(member.value) }
+            return .page(
+                Page.webMessage.filled([
+                    "origin": Page.escape(origin), "response": Page.escape(JSONValue.object(response).text),
+                ]))
+        }
+    }
+
+    package var description: String { "<response>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// An answer to a browser.
+package enum RenderedResponse: Sendable, Hashable {
+    /// 303 to this address: printable ASCII.
+    case redirect(String)
+    /// 200 with a page.
+    case page(RenderedPage)
+}
+
+/// A page that hands an answer on, with what its headers must say.
+package struct RenderedPage: Sendable, Hashable {
+    package let html: String
+    /// Content-Security-Policy: the one script within, and nothing else. Without `form-action`, as browsers hold it against
+    /// redirects that the client makes afterwards; the one form of the page is ours.
+    package let policy: String
+}
+
+extension RenderedPage {
+    /// A page for the user, who gets no further.
+    package static func message(title: String, text: String) -> RenderedPage {
+        Page.message.filled(["title": Page.escape(title), "text": Page.escape(text)])
+    }
+}
+
+/// A page of `Pages` with its script.
+private struct Page: Sendable {
+    static let formPost = Page(html: PackageResources.form_post_html, script: PackageResources.form_post_js)
+    static let webMessage = Page(html: PackageResources.web_message_html, script: PackageResources.web_message_js)
+
+    static let message = Page(html: PackageResources.message_html, script: [])
+
+    /// The text between places, and the names of the places: at odd positions.
+    private let parts: [String]
+    private let script: String
+    private let policy: String
+
+    private init(html: [UInt8], script: [UInt8]) {
+        parts = String(decoding: html, as: UTF8.self).split(separator: "{{", omittingEmptySubsequences: false)
+            .flatMap { $0.split(separator: "}}", omittingEmptySubsequences: false) }.map(String.init)
+        self.script = String(decoding: script, as: UTF8.self)
+        let hash = String(decoding: Base64.encodeUnbroken(SHA256.hash(script)), as: UTF8.self)
+        policy = "default-src 'none'; script-src 'sha256-\(hash)'; base-uri 'none'; frame-ancestors 'none'"
+    }
+
+    /// - Parameter values: escaped.
+    func filled(_ values: [String: String]) -> RenderedPage {
+        var html = ""
+        for (place, part) in parts.enumerated() {
+            html += place.isMultiple(of: 2) ? part : part == "script" ? script : values[part] ?? ""
+        }
+        return RenderedPage(html: html, policy: policy)
+    }
+
+    /// For text between quotes in an attribute.
+    static func escape(_ text: String) -> String {
+        text.unicodeScalars.map { scalar in
+            switch scalar {
+            case "&": "&amp;"
+            case "<": "&lt;"
+            case ">": "&gt;"
+            case "\"": "&quot;"
+            case "'": "&#39;"
+            default: String(scalar)
+            }
+        }.joined()
+    }
+}

@@ -1,0 +1,66 @@
+// Where answers go, and where users go after signing out.
+
+import Accounts
+import Database
+
+extension OpenIDClientRepository {
+    /// A client for `/auth/authorize`; nil where there is none of this id.
+    package func authorizationClient(_ clientID: String) throws(StoreFailure) -> AuthorizationClient? {
+        try database.read { connection throws(StoreFailure) in
+            let row = try connection.row(
+                """
+                SELECT a.id, a.is_public FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+                WHERE a.client_id = \(clientID)
+                """)
+            guard let row else { return nil }
+            let app: Int64 = try row["id"]
+            return AuthorizationClient(
+                clientID: clientID, redirectURIs: try connection.values("SELECT uri FROM app_redirects WHERE app_id = \(app)"),
+                isPublic: try row["is_public"])
+        }
+    }
+
+    /// Registers a post-logout redirect URI; whether it is new.
+    package func addLogoutRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) -> Bool
+    {
+        let uri = try RedirectURI.checked(uri)
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            let app = try connection.app(team: id, clientID: clientID)
+            let count: Int? = try connection.value("SELECT COUNT(*) FROM logout_redirects WHERE app_id = \(app)")
+            guard count ?? 0 < Self.maximumLogoutRedirects else {
+                throw .refused(
+                    .limit, "app \(clientID) has \(Self.maximumLogoutRedirects) URIs for after signing out, which is the maximum")
+            }
+            let added = try connection.run(
+                """
+                INSERT INTO logout_redirects (app_id, uri, created_at) VALUES (\(app), \(uri), \(change.now))
+                ON CONFLICT (app_id, uri) DO NOTHING
+                """)
+            if added > 0 { try connection.audit(change, "app.logout-redirect.add", "team:\(id)", "\(clientID) \(uri)") }
+            return added > 0
+        }
+    }
+
+    /// Takes one back.
+    package func removeLogoutRedirect(team id: String, clientID: String, uri: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let app = try connection.app(team: id, clientID: clientID)
+            guard try connection.run("DELETE FROM logout_redirects WHERE app_id = \(app) AND uri = \(uri)") > 0 else {
+                throw .refused(.notFound, "app \(clientID) has no such URI for after signing out")
+            }
+            try connection.audit(change, "app.logout-redirect.remove", "team:\(id)", "\(clientID) \(uri)")
+        }
+    }
+
+    /// An app's post-logout redirect URIs, in alphabetical order; none for an app that is not there.
+    package func logoutRedirects(clientID: String) throws(StoreFailure) -> [String] {
+        try database.read { connection throws(StoreFailure) in
+            try connection.values(
+                """
+                SELECT r.uri FROM logout_redirects r JOIN apps a ON a.id = r.app_id
+                JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+                WHERE a.client_id = \(clientID) ORDER BY r.uri
+                """)
+        }
+    }
+}

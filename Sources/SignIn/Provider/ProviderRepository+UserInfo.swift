@@ -1,0 +1,49 @@
+// What /auth/userinfo says of whoever an access token is about (OpenID Connect Core section 5.3).
+
+import Accounts
+import Database
+
+/// A user as an app may know them.
+package struct UserInfo: Sendable, CustomStringConvertible, CustomReflectable {
+    package let subject: TokenSubject
+    /// The stored name, where the scope holds it and the app may have it.
+    package let name: String?
+
+    package var description: String { "<user info>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension ProviderRepository {
+    /// The user of an access token; nil where it is unknown or has expired, the consent behind it ended, or it is a client's own.
+    package func userInfo(accessToken token: String, now: Int64) throws(StoreFailure) -> UserInfo? {
+        let hash = secrets.hash(.accessToken, token)
+        // A write: in the middle of a transfer the grant follows its app here, as with a refresh.
+        return try grants.addresses.events.database.write(.relaxed) { connection throws(StoreFailure) in
+            let row = try connection.row(
+                """
+                SELECT a.id AS app_id, a.client_id, a.group_id, a.is_public, a.id_token_algorithm, t.id AS team_id, t.handle,
+                    x.scopes, r.grant_id, r.org_id, r.authenticated_at, r.amr, r.acr, r.gives_name
+                FROM access_tokens x JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id
+                JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
+                JOIN refresh_tokens r ON r.id = x.refresh_id
+                JOIN grants c ON c.id = r.grant_id AND c.state = 'authorized' AND c.generation = r.generation
+                WHERE x.token_hash = \(hash) AND x.expires_at > \(now)
+                """)
+            guard let row else { return nil }
+            let client = try ProviderClient(
+                clientID: row["client_id"], appNumber: row["app_id"], groupNumber: row["group_id"], teamNumber: row["team_id"],
+                teamID: row["handle"], keys: [], isPublic: row["is_public"], identityTokenAlgorithm: row["id_token_algorithm"])
+            guard let account = try account(connection, grant: row["grant_id"], client, now: now) else { return nil }
+            let scopes = Self.scopes(try row["scopes"])
+            let subject = try subject(
+                connection, clientID: client.clientID, group: client.groupNumber, account: account, scopes: scopes, nonce: nil,
+                status: nil, orgID: row["org_id"], authenticatedAt: row["authenticated_at"],
+                method: AuthenticationMethod(row: row), now: now)
+            let found = try connection.account(account)
+            guard scopes.contains("name"), found.sharesName, try row["gives_name"], let user = found.userID else {
+                return UserInfo(subject: subject, name: nil)
+            }
+            return UserInfo(subject: subject, name: try users.user(connection, user).name)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// application/x-www-form-urlencoded (WHATWG URL section 5), read strictly and written in one way.
+
+package enum FormEncoding {
+    /// Undoes `+` and `%XX`; nil for a broken escape, a NUL, or what is not UTF-8.
+    package static func decode(_ octets: some Collection<UInt8>) -> String? {
+        var result: [UInt8] = []
+        result.reserveCapacity(octets.count)
+        var rest = octets[...]
+        while let octet = rest.popFirst() {
+            switch octet {
+            case UInt8(ascii: "+"): result.append(0x20)
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue, high | low != 0 else {
+                    return nil
+                }
+                result.append(high << 4 | low)
+            case 0: return nil
+            default: result.append(octet)
+            }
+        }
+        return String(validating: result, as: UTF8.self)
+    }
+
+    /// Names and values in their order; a name without `=` has an empty value. Nil for a bad escape, text that is not UTF-8, or
+    /// more than `maximum` pairs.
+    package static func pairs(_ octets: some Collection<UInt8>, maximum: Int) -> [(name: String, value: String)]? {
+        let parts = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
+        guard parts.count <= maximum else { return nil }
+        var result: [(name: String, value: String)] = []
+        for part in parts {
+            let mark = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
+            guard let name = decode(part[..<mark]), let value = decode(part[mark...].dropFirst()) else { return nil }
+            result.append((name, value))
+        }
+        return result
+    }
+
+    /// The text with every octet but the unreserved ones (RFC 3986 section 2.3) as `%XX`: the same in a query, a fragment and a
+    /// form, and without anything that could end a header field.
+    package static func encode(_ text: String) -> String {
+        var result: [UInt8] = []
+        for octet in text.utf8 {
+            let isUnreserved =
+                octet.isASCIILetter || (0x30...0x39).contains(octet) || [0x2D, 0x2E, 0x5F, 0x7E].contains(octet)
+            if isUnreserved { result.append(octet) } else { result += Hex.escape(octet, mark: "%") }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    /// Pairs joined by `&`, each name and value encoded.
+    package static func encode(_ pairs: [(name: String, value: String)]) -> String {
+        pairs.map { "\(encode($0.name))=\(encode($0.value))" }.joined(separator: "&")
+    }
+}

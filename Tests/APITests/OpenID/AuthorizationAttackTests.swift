@@ -1,0 +1,183 @@
+// Attacks on the authorization endpoint and on the way back from the sign-in page.
+
+import HTTPTypes
+import SignIn
+import Testing
+
+@testable import API
+
+@Suite struct AuthorizationAttackTests {
+    @Test func anAnswerGoesToTheBrowserThatAskedAlone() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        let continuation = try await party.answer(identifier)
+        for cookie in ["", "__Host-postern-authorization=" + String(repeating: "a", count: 32), "postern-authorization=x"] {
+            let stolen = try await party.fetch(continuation, cookie: cookie.isEmpty ? "none=1" : cookie)
+            #expect(stolen.status == 400 && stolen.headers[.location] == nil)
+        }
+        #expect(try await party.fetch(continuation).status == 303)
+    }
+
+    /// The one who asked sends the link of the page to a victim, who signs in: the code would have come to the one who asked.
+    @Test func whoeverLetsAnotherSignInForTheirRequestGetsNoCode() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        let continuation = try await party.answer(identifier)
+        // The victim's browser has the ticket, and the attacker's the cookie and the identifier.
+        #expect(try await party.fetch(continuation, cookie: "none=1").status == 400)
+        for guess in [identifier, "", String(continuation.suffix(27).reversed())] {
+            #expect(try await party.fetch("\(ProviderFixture.issuer)/auth/continue?ticket=\(guess)").status == 400)
+        }
+    }
+
+    @Test func anAnswerIsWorthNothingAfterItsCode() async throws {
+        let party = try await OpenIDFixture()
+        let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
+        party.rig.api.wait(seconds: 300)
+        #expect(try await party.fetch(continuation).status == 400)
+    }
+
+    /// A page that takes some seconds refused everyone who was asked to sign in again.
+    @Test func aPageMayTakeItsTimeWhateverTheAge() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["max_age": "0"])))
+        party.rig.api.wait(seconds: 5)
+        let signedIn = party.rig.api.now
+        party.rig.api.wait(seconds: 5)
+        let answer = try await party.operate(
+            "/v1/authorizations", ["request": identifier, "user": "jane", "auth_time": signedIn])
+        #expect(answer.status == 200)
+    }
+
+    @Test func anAnswerIsFetchedOnceAndARequestIsAnsweredOnce() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        let continuation = try await party.answer(identifier)
+        let again = try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"])
+        #expect(again.status == 409)
+        #expect(try await party.fetch(continuation).status == 303)
+        #expect(try await party.fetch(continuation).status == 400)
+        let late = try await party.operate("/v1/authorizations/refuse", ["request": identifier, "error": "access_denied"])
+        #expect(late.status == 409)
+    }
+
+    @Test func aRequestThatWasChangedOrIsTooOldIsUnknown() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        var octets = Array(identifier.utf8)
+        for place in [0, 30, octets.count / 2, octets.count - 2] {
+            let old = octets[place]
+            octets[place] = old == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+            let changed = try await party.operate(
+                "/v1/authorizations/inspect", ["request": String(decoding: octets, as: UTF8.self)])
+            #expect(changed.status == 422)
+            octets[place] = old
+        }
+        party.rig.api.wait(seconds: 3_600)
+        #expect(try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"]).status == 422)
+    }
+
+    @Test func thePageCannotAnswerWithMoreThanWasAskedFor() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        for (more, status): ([String: Any], Int) in [
+            (["scopes": ["openid", "email"]], 422), (["redirect_uri": "https://evil.example/"], 422),
+            (["client_id": "com.example.soda"], 422), (["nonce": "other"], 422), (["state": "other"], 422),
+            (["amr": ["PWD"]], 422), (["amr": Array(repeating: "a", count: 11)], 422),
+        ] {
+            let body = ["request": identifier, "user": "jane"].merging(more) { $1 }
+            #expect(try await party.operate("/v1/authorizations", body).status == status, "\(more.keys)")
+        }
+    }
+
+    @Test func aCancelledSignInIsAccessDenied() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["response_type": "code id_token"])))
+        let odd = try await party.operate("/v1/authorizations/refuse", ["request": identifier, "error": "invalid_scope"])
+        #expect(odd.status == 422)
+        let refused = try await party.operate("/v1/authorizations/refuse", ["request": identifier, "error": "access_denied"])
+        #expect(refused.status == 200)
+        let callback = try OpenIDFixture.callback(try await party.fetch(try #require(refused.json["continue"].string)))
+        #expect(callback.mode == "fragment")
+        #expect(callback["error"] == "access_denied" && callback["iss"] == ProviderFixture.issuer)
+    }
+
+    @Test func aHybridAnswerIsInTheFragmentWithItsHashes() async throws {
+        let party = try await OpenIDFixture()
+        let (callback, _, claims) = try await party.signIn(["response_type": "code id_token"])
+        #expect(callback.mode == "fragment")
+        let front = try await party.claims(try #require(callback["id_token"]))
+        let code = try #require(callback["code"])
+        #expect(front.all["c_hash"]?.string == IdentityTokenContent.leftHalfHash(code))
+        #expect(front.subject == claims.subject && front.nonce == "n-0S6_WzA2Mj")
+    }
+
+    @Test func nameAndAddressAreInNoAddressBar() async throws {
+        let party = try await OpenIDFixture()
+        let scope = ["scope": "openid email name"]
+        #expect(try await party.authorize(scope)["user"] == nil)
+        let other = try await OpenIDFixture()
+        let posted = try await other.authorize(scope.merging(["response_mode": "form_post"]) { $1 })
+        #expect(posted["user"]?.contains("\"firstName\":\"Jane Mary\"") == true)
+    }
+
+    @Test func aNameGivenForThisAppIsNotReplacedByTheStoredOne() async throws {
+        let party = try await OpenIDFixture()
+        let (_, tokens, _) = try await party.signIn(
+            ["scope": "openid name"], page: ["name": ["first_name": "J", "last_name": "D"]])
+        #expect(try await party.userInfo(tokens).json["name"] == .null)
+    }
+
+    @Test func aPopupOfAForeignOriginGetsNothing() async throws {
+        let party = try await OpenIDFixture()
+        let query = OpenIDFixture.query(["response_mode": "web_message"])
+        let identifier = try party.identifier(try await party.ask(query))
+        let page = try await party.fetch(try await party.answer(identifier))
+        #expect(page.text.contains("data-origin=\"https://juice.example\""))
+        #expect(page.headers[HTTPField.Name("Content-Security-Policy")!]?.contains("frame-ancestors 'none'") == true)
+        let foreign = try await party.ask(
+            OpenIDFixture.query(["response_mode": "web_message", "redirect_uri": "https://evil.example/"]))
+        #expect(foreign.status == 400)
+    }
+
+    @Test func pagesAreInNoFrameAndInNoCache() async throws {
+        let party = try await OpenIDFixture()
+        let answer = try await party.ask("client_id=unknown&redirect_uri=javascript:alert(1)")
+        #expect(answer.status == 400 && answer.headers[.location] == nil)
+        #expect(answer.headers[HTTPField.Name("X-Frame-Options")!] == "DENY")
+        #expect(answer.headers[.cacheControl] == "no-store")
+        #expect(!answer.text.contains("javascript"))
+        #expect(try await party.ask("client_id=%").status == 400)
+        #expect(try await party.ask("{", method: .post).status == 400)
+    }
+
+    @Test func theCookieIsForThisHostOverHTTPSAlone() async throws {
+        let party = try await OpenIDFixture()
+        let cookie = try #require(try await party.ask(OpenIDFixture.query()).headers[.setCookie])
+        #expect(cookie.hasPrefix("__Host-postern-authorization="))
+        #expect(cookie.hasSuffix("; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax; Secure"))
+        // Several sign-ins side by side in one browser share it.
+        let first = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        let second = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        for identifier in [first, second] {
+            #expect(try await party.fetch(try await party.answer(identifier)).status == 303)
+        }
+    }
+
+    @Test func withoutASignInPageThereIsNoEndpoint() async throws {
+        let rig = try await ProviderFixture()
+        #expect(try await rig.api.ask(.get, "/auth/authorize").status == 404)
+    }
+
+    @Test func accessTokensOfClientsThemselvesAreNoUsers() async throws {
+        let party = try await OpenIDFixture()
+        let client = try await party.rig.client(
+            "/auth/token", OpenIDFixture.client, [("grant_type", "client_credentials"), ("scope", "user.migration")])
+        #expect(try await party.userInfo(client).status == 401)
+        #expect(try await party.rig.api.ask(.get, "/auth/userinfo").status == 401)
+        #expect(try await party.rig.api.ask(.get, "/auth/userinfo?access_token=pa_x").status == 401)
+        let (_, tokens, _) = try await party.signIn()
+        party.rig.api.wait(seconds: 3_600)
+        #expect(try await party.userInfo(tokens).status == 401)
+    }
+}

@@ -1,0 +1,194 @@
+// How clients prove who they are at /auth/token.
+
+import Database
+import Foundation
+import JSON
+import MailCrypto
+import SignIn
+import Support
+import Testing
+
+@testable import API
+
+@Suite struct ClientAuthenticationTests {
+    private static let client = OpenIDFixture.client
+
+    private func ask(
+        _ party: OpenIDFixture, _ more: [(String, String)], headers: [String: String] = [:]
+    ) async throws -> Response {
+        let code = try #require(try await party.authorize()["code"])
+        return try await party.rig.post(
+            "/auth/token",
+            [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", OpenIDFixture.redirect)] + more,
+            headers: headers)
+    }
+
+    private func assertion(
+        _ party: OpenIDFixture, _ changes: [String: JSONValue?] = [:], by key: IdentitySigningKey? = nil, type: String? = "JWT"
+    ) throws -> String {
+        var claims: JSONObject = [
+            "iss": .string(Self.client), "sub": .string(Self.client), "aud": .string("\(ProviderFixture.issuer)/auth/token"),
+            "exp": .integer(party.rig.api.now + 60), "jti": .string(UUID().uuidString),
+        ]
+        for (name, value) in changes { claims[name] = value }
+        return try (key ?? party.rig.juice.key).sign(claims, type: type)
+    }
+
+    private func form(_ assertion: String) -> [(String, String)] {
+        [("client_assertion_type", ClientAssertion.type), ("client_assertion", assertion)]
+    }
+
+    @Test func anIssuedSecretWorksByFormAndByBasicUntilItIsRevoked() async throws {
+        let party = try await OpenIDFixture()
+        let clients = party.rig.api.store.openIDClients
+        let (second, issued) = try clients.issueSecret(team: "juice", clientID: Self.client, APIFixture.change)
+        for secret in [party.secret, second] {
+            #expect(try await ask(party, [("client_id", Self.client), ("client_secret", secret)]).status == 200)
+        }
+        // Two at a time, for a rotation.
+        #expect(throws: StoreFailure.self) {
+            try clients.issueSecret(team: "juice", clientID: Self.client, APIFixture.change)
+        }
+        try clients.revokeSecret(team: "juice", clientID: Self.client, name: issued.name, APIFixture.change)
+        expectAuthError(
+            try await ask(party, [("client_id", Self.client), ("client_secret", second)]), "invalid_client")
+        expectAuthError(
+            try await ask(party, [("client_id", "com.example.press"), ("client_secret", party.secret)]), "invalid_client")
+        expectAuthError(
+            try await ask(party, [("client_id", Self.client), ("client_secret", party.secret + "a")]), "invalid_client")
+    }
+
+    @Test func basicIsFormURLEncodedBeforeItIsJoined() async throws {
+        let party = try await OpenIDFixture()
+        // A client may escape more than it must: every octet.
+        let escaped = Self.client.utf8.map { "%" + Hex.encode([$0]) }.joined() + ":" + FormEncoding.encode(party.secret)
+        let header = ["Authorization": "Basic \(Data(escaped.utf8).base64EncodedString())"]
+        #expect(try await ask(party, [], headers: header).status == 200)
+        let wrong = "\(Self.client):nonsense"
+        expectAuthError(
+            try await ask(party, [], headers: ["Authorization": "Basic \(Data(wrong.utf8).base64EncodedString())"]),
+            "invalid_client", status: 401)
+    }
+
+    @Test func moreThanOneMethodAtOnceIsRefused() async throws {
+        let party = try await OpenIDFixture()
+        let basic = ["Authorization": "Basic \(Data("\(Self.client):\(party.secret)".utf8).base64EncodedString())"]
+        let secret = [("client_id", Self.client), ("client_secret", party.secret)]
+        let assertion = form(try assertion(party))
+        expectAuthError(try await ask(party, secret, headers: basic), "invalid_request")
+        expectAuthError(try await ask(party, secret + assertion), "invalid_request")
+        expectAuthError(try await ask(party, assertion, headers: basic), "invalid_request")
+    }
+
+    @Test func anAssertionWorksOnceWithES256AndRS256() async throws {
+        let party = try await OpenIDFixture()
+        let es256 = form(try assertion(party))
+        #expect(try await ask(party, es256).status == 200)
+        expectAuthError(try await ask(party, es256), "invalid_client", saying: "used before")
+        let (key, pem) = try IdentitySigningKey.generate(.rs256)
+        let info = Data(try RSAPrivateKey(pem: pem).publicKeyInfo()).base64EncodedString()
+        let registered = "-----BEGIN PUBLIC KEY-----\n\(info)\n-----END PUBLIC KEY-----\n"
+        _ = try VerificationKey(keyID: key.keyID, pem: registered)
+        _ = try party.rig.api.store.clients.addKey(team: "juice", keyID: key.keyID, pem: registered, APIFixture.change)
+        let rs256 = form(try assertion(party, ["aud": .string(ProviderFixture.issuer)], by: key))
+        #expect(try await ask(party, rs256 + [("client_id", Self.client)]).status == 200)
+        // The JWT in client_secret stays ES256.
+        let old = try key.sign([
+            "iss": "juice", "sub": .string(Self.client), "aud": .string(ProviderFixture.issuer),
+            "iat": .integer(party.rig.api.now), "exp": .integer(party.rig.api.now + 60),
+        ])
+        expectAuthError(try await ask(party, [("client_id", Self.client), ("client_secret", old)]), "invalid_client")
+    }
+
+    @Test func anAssertionMustSayWhoForWhomAndUntilWhen() async throws {
+        let party = try await OpenIDFixture()
+        let now = party.rig.api.now
+        let wrong: [[String: JSONValue?]] = [
+            ["iss": "juice"], ["sub": "com.example.press"], ["aud": "https://evil.example"], ["aud": .array([])],
+            ["aud": .array([.string(ProviderFixture.issuer), "https://evil.example"])], ["exp": .integer(now - 60)],
+            ["exp": .integer(now + 7_200)], ["exp": nil], ["jti": nil], ["jti": ""], ["iat": .integer(now + 600)],
+            ["nbf": .integer(now + 600)],
+        ]
+        for changes in wrong {
+            let text = try assertion(party, changes)
+            expectAuthError(
+                try await ask(party, form(text) + [("client_id", Self.client)]), "invalid_client", saying: "client_assertion")
+        }
+        expectAuthError(try await ask(party, form(try assertion(party, type: "at+jwt"))), "invalid_client")
+        expectAuthError(try await ask(party, form(try assertion(party, by: party.rig.soda.key))), "invalid_client")
+        expectAuthError(
+            try await ask(party, [("client_assertion_type", "other"), ("client_assertion", try assertion(party))]),
+            "invalid_request")
+    }
+
+    @Test func aPublicClientHasItsCodeAndItsVerifierAlone() async throws {
+        let party = try await OpenIDFixture(isPublic: true)
+        let pkce: [String: String?] = [
+            "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
+        ]
+        let code = try #require(try await party.authorize(pkce)["code"])
+        let form = [("client_id", Self.client), ("grant_type", "authorization_code"), ("redirect_uri", OpenIDFixture.redirect)]
+        let exchange = form + [("code", code)]
+        expectAuthError(try await party.rig.post("/auth/token", exchange), "invalid_request", saying: "code_verifier")
+        expectAuthError(
+            try await party.rig.post(
+                "/auth/token", exchange + [("code_verifier", String(repeating: "a", count: 43))]), "invalid_grant")
+        let answer = try await party.rig.post(
+            "/auth/token", exchange + [("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")])
+        #expect(answer.status == 200 && answer.json["refresh_token"] == .null)
+        #expect(try await party.authorize()["error"] == "invalid_request")
+        expectAuthError(
+            try await party.rig.post(
+                "/auth/token", [("client_id", Self.client), ("grant_type", "client_credentials"), ("scope", "user.migration")]),
+            "unauthorized_client")
+        expectAuthError(
+            try await party.rig.post("/auth/revoke", [("client_id", Self.client), ("token", "pa_x")]), "invalid_client")
+        // A code that was asked for without a challenge is not a public client's to exchange.
+        let bare = try await party.rig.code()
+        expectAuthError(
+            try await party.rig.post(
+                "/auth/token", form + [("code", bare), ("code_verifier", String(repeating: "a", count: 43))]), "invalid_grant")
+    }
+
+    @Test func aClientThatIsNotPublicNeedsASecret() async throws {
+        let party = try await OpenIDFixture()
+        expectAuthError(
+            try await ask(party, [("client_id", Self.client), ("code_verifier", String(repeating: "a", count: 43))]),
+            "invalid_client")
+        #expect(throws: StoreFailure.self) {
+            try party.rig.api.store.openIDClients.set(
+                ClientSettings(isPublic: true, algorithm: .es256), team: "juice", clientID: Self.client, APIFixture.change)
+        }
+    }
+
+    @Test func secretsEndWithTheAppAndWhenItGoesToAnotherTeam() async throws {
+        let party = try await OpenIDFixture()
+        let store = party.rig.api.store
+        _ = try store.transfers.start(team: "juice", app: Self.client, to: "soda", APIFixture.change)
+        try store.transfers.complete(app: Self.client, APIFixture.change)
+        #expect(try store.openIDClients.secrets(team: "soda", clientID: Self.client).isEmpty)
+        expectAuthError(
+            try await party.rig.post(
+                "/auth/revoke",
+                [
+                    ("client_id", Self.client), ("client_secret", party.secret), ("token", "pa_x"),
+                ]), "invalid_client")
+        let (pressSecret, _) = try store.openIDClients.issueSecret(
+            team: "juice", clientID: "com.example.press", APIFixture.change)
+        try store.apps.remove(team: "juice", clientID: "com.example.press", APIFixture.change)
+        _ = try store.apps.add(team: "soda", clientID: "com.example.press", group: nil, APIFixture.change)
+        expectAuthError(
+            try await party.rig.post(
+                "/auth/revoke",
+                [
+                    ("client_id", "com.example.press"), ("client_secret", pressSecret), ("token", "pa_x"),
+                ]), "invalid_client")
+    }
+
+    @Test func aSecretIsNotInTheDatabase() async throws {
+        let party = try await OpenIDFixture()
+        for file in try FileManager.default.contentsOfDirectory(at: party.rig.api.folder, includingPropertiesForKeys: nil) {
+            #expect(try Data(contentsOf: file).range(of: Data(party.secret.utf8)) == nil)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// Signing out at an app's request.
+
+import HTTPTypes
+import SignIn
+import Support
+import Testing
+
+@testable import API
+
+@Suite struct EndSessionTests {
+    private static let after = "https://juice.example/bye"
+
+    private func party() async throws -> (OpenIDFixture, hint: String, subject: String) {
+        let party = try await OpenIDFixture()
+        _ = try party.rig.api.store.openIDClients.addLogoutRedirect(
+            team: "juice", clientID: OpenIDFixture.client, uri: Self.after, APIFixture.change)
+        let (_, tokens, claims) = try await party.signIn()
+        return (party, try #require(tokens.json["id_token"].string), claims.subject)
+    }
+
+    private func ask(
+        _ party: OpenIDFixture, _ pairs: [(name: String, value: String)], method: HTTPRequest.Method = .get
+    ) async throws -> Response {
+        let query = FormEncoding.encode(pairs)
+        guard method == .post else { return try await party.rig.api.ask(.get, "/auth/end-session?\(query)") }
+        return try await party.rig.api.ask(
+            .post, "/auth/end-session", body: query, headers: ["Content-Type": "application/x-www-form-urlencoded"])
+    }
+
+    private func identifier(_ answer: Response) throws -> String {
+        let location = try #require(answer.headers[.location], "\(answer.text)")
+        let start = "https://sign-in.example/?x=1&end_session="
+        try #require(location.hasPrefix(start))
+        return String(location.dropFirst(start.count))
+    }
+
+    @Test func theUserIsSignedOutAtThePageAndGoesBackToTheApp() async throws {
+        let (party, hint, subject) = try await party()
+        // Also long after the token expired.
+        party.rig.api.wait(seconds: 7_200)
+        for method in [HTTPRequest.Method.get, .post] {
+            let identifier = try identifier(
+                try await ask(
+                    party, [("id_token_hint", hint), ("post_logout_redirect_uri", Self.after), ("state", "a b&c")], method: method
+                ))
+            let asked = try await party.operate("/v1/authorizations/inspect", ["end_session": identifier])
+            #expect(asked.json["client_id"].string == OpenIDFixture.client)
+            #expect(asked.json["user_hint"].string == subject)
+            let back = try await party.rig.api.ask(.get, "/auth/signed-out?request=\(identifier)")
+            #expect(back.headers[.location] == "\(Self.after)?state=a%20b%26c")
+        }
+    }
+
+    @Test func anURIThatIsNotRegisteredIsAPage() async throws {
+        let (party, hint, _) = try await party()
+        for uri in ["https://evil.example/", Self.after + "/", OpenIDFixture.redirect, "javascript:alert(1)"] {
+            let answer = try await ask(party, [("id_token_hint", hint), ("post_logout_redirect_uri", uri)])
+            #expect(answer.status == 400 && answer.headers[.location] == nil, "\(uri)")
+        }
+        // Without an app no URI is registered.
+        #expect(try await ask(party, [("post_logout_redirect_uri", Self.after)]).status == 400)
+        let other = try await ask(party, [("client_id", "com.example.soda"), ("post_logout_redirect_uri", Self.after)])
+        #expect(other.status == 400)
+    }
+
+    @Test func aTokenOfAnotherClientIsAPage() async throws {
+        let (party, hint, _) = try await party()
+        let answer = try await ask(party, [("id_token_hint", hint), ("client_id", "com.example.soda")])
+        #expect(answer.status == 400 && answer.text.contains("client_id"))
+        let twice = try await ask(party, [("client_id", OpenIDFixture.client), ("client_id", OpenIDFixture.client)])
+        #expect(twice.status == 400)
+    }
+
+    @Test func withoutATokenOfOursThePageIsToldNoUser() async throws {
+        let (party, hint, _) = try await party()
+        let forged = String(hint.dropLast(4)) + "AAAA"
+        for pairs in [
+            [("client_id", OpenIDFixture.client)], [("client_id", OpenIDFixture.client), ("id_token_hint", forged)],
+        ] {
+            let identifier = try identifier(
+                try await ask(party, pairs.map { ($0.0, $0.1) } + [("post_logout_redirect_uri", Self.after)]))
+            let asked = try await party.operate("/v1/authorizations/inspect", ["end_session": identifier])
+            #expect(asked.json["user_hint"] == .null)
+        }
+    }
+
+    @Test func nothingThatWeDidNotSealLeadsAnywhere() async throws {
+        let (party, _, _) = try await party()
+        for query in ["", "?request=", "?request=AAAA", "?request=https://evil.example/"] {
+            let answer = try await party.rig.api.ask(.get, "/auth/signed-out\(query)")
+            #expect(answer.status == 200 && answer.headers[.location] == nil)
+        }
+        // A request to sign in is none to sign out.
+        let signIn = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        #expect(try await party.rig.api.ask(.get, "/auth/signed-out?request=\(signIn)").headers[.location] == nil)
+    }
+}

@@ -1,0 +1,153 @@
+// OpenID Connect clients, and what is kept of their requests, on both engines.
+
+import Accounts
+import Database
+import SignIn
+import Testing
+
+@Suite struct OpenIDClientTests {
+    private static let change = TestStore.change
+
+    private static func world(_ engine: Engine) throws -> (TestStore, ProviderClient) {
+        let test = try TestStore(engine)
+        _ = try test.store.apps.add(
+            team: "juice", clientID: "com.juice", group: nil, redirectURIs: ["https://juice.example/in"], change)
+        return (test, try #require(try test.store.clients.client("com.juice")))
+    }
+
+    private static func request() throws -> AuthenticationRequest {
+        let client = AuthorizationClient(
+            clientID: "com.juice", redirectURIs: ["https://juice.example/in"], isPublic: false)
+        let parameters = AuthorizationParameters([
+            ("client_id", "com.juice"), ("redirect_uri", "https://juice.example/in"), ("response_type", "code"),
+            ("scope", "openid name"), ("login_hint", "jane@home.example"),
+        ])
+        guard
+            case .accepted(let request) = AuthenticationRequestReader(issuer: "https://id.example").read(
+                parameters, client: client)
+        else { throw StoreFailure.refused(.invalid, "the request was not accepted") }
+        return request
+    }
+
+    @Test(arguments: Engine.all) func settingsAreKept(_ engine: Engine) throws {
+        let (test, client) = try Self.world(engine)
+        #expect(!client.isPublic && client.identityTokenAlgorithm == "ES256")
+        let clients = test.store.openIDClients
+        try clients.set(
+            ClientSettings(isPublic: true, algorithm: .rs256), team: "juice", clientID: "com.juice", Self.change)
+        #expect(
+            try clients.settings(team: "juice", clientID: "com.juice") == ClientSettings(isPublic: true, algorithm: .rs256))
+        let found = try #require(try test.store.clients.client("com.juice"))
+        #expect(found.isPublic && found.identityTokenAlgorithm == "RS256")
+        #expect(try clients.authorizationClient("com.juice")?.isPublic == true)
+        #expect(try clients.authorizationClient("com.other") == nil)
+        #expect(throws: StoreFailure.self) { try clients.settings(team: "soda", clientID: "com.juice") }
+        #expect(throws: StoreFailure.self) { try clients.issueSecret(team: "juice", clientID: "com.juice", Self.change) }
+    }
+
+    @Test(arguments: Engine.all) func secretsComeInTwosAndGoWithTheirApp(_ engine: Engine) throws {
+        let (test, client) = try Self.world(engine)
+        let clients = test.store.openIDClients
+        let first = try clients.issueSecret(team: "juice", clientID: "com.juice", Self.change)
+        let second = try clients.issueSecret(team: "juice", clientID: "com.juice", Self.change)
+        #expect(throws: StoreFailure.self) { try clients.issueSecret(team: "juice", clientID: "com.juice", Self.change) }
+        #expect(try clients.isSecret(first.secret, of: client) && clients.isSecret(second.secret, of: client))
+        #expect(try !clients.isSecret(first.issued.name, of: client) && !clients.isSecret("", of: client))
+        try clients.revokeSecret(team: "juice", clientID: "com.juice", name: first.issued.name, Self.change)
+        #expect(try !clients.isSecret(first.secret, of: client))
+        #expect(try clients.secrets(team: "juice", clientID: "com.juice").map(\.name) == [second.issued.name])
+        #expect(
+            try clients.addLogoutRedirect(
+                team: "juice", clientID: "com.juice", uri: "https://juice.example/bye", Self.change))
+        #expect(try clients.logoutRedirects(clientID: "com.juice") == ["https://juice.example/bye"])
+        try test.store.teams.remove("juice", Self.change)
+        for table in ["client_secrets", "logout_redirects"] {
+            #expect(try test.database.value(SQL("SELECT COUNT(*) FROM \(table)", [])) == 0)
+        }
+    }
+
+    @Test(arguments: Engine.all) func anAssertionIsUsedOnce(_ engine: Engine) throws {
+        let (test, client) = try Self.world(engine)
+        let clients = test.store.openIDClients
+        #expect(try clients.useAssertion("a", of: client, expiresAt: TestStore.now + 60))
+        #expect(try !clients.useAssertion("a", of: client, expiresAt: TestStore.now + 60))
+        #expect(try clients.useAssertion("b", of: client, expiresAt: TestStore.now + 60))
+        _ = try test.store.provider.deleteExpired(now: TestStore.now + 60)
+        #expect(try clients.useAssertion("a", of: client, expiresAt: TestStore.now + 120))
+    }
+
+    @Test(arguments: Engine.all) func anAnswerIsFetchedOnceWithItsTicketAndItsCookie(_ engine: Engine) throws {
+        let (test, _) = try Self.world(engine)
+        let authorizations = test.store.authorizations
+        let now = TestStore.now
+        let identifier = try authorizations.seal(try Self.request(), subjectHint: nil, browser: "mine", now: now)
+        let pending = try #require(authorizations.open(identifier, now: now))
+        #expect(pending.request == (try Self.request()))
+        let response = AuthorizationResponse(pending.request.target, AuthorizationError(.accessDenied, "no"))
+        let ticket = try authorizations.answer(identifier, with: response, now: now)
+        #expect(throws: StoreFailure.self) { try authorizations.answer(identifier, with: response, now: now) }
+        #expect(try authorizations.take(ticket: ticket, browser: "other", now: now) == nil)
+        #expect(try authorizations.take(ticket: identifier, browser: "mine", now: now) == nil)
+        #expect(try authorizations.take(ticket: ticket, browser: "mine", now: now) == response)
+        #expect(try authorizations.take(ticket: ticket, browser: "mine", now: now) == nil)
+        // Answered it stays, until its request is too old to be opened.
+        _ = try test.store.provider.deleteExpired(now: now + 3_600)
+        #expect(throws: StoreFailure.self) { try authorizations.answer(identifier, with: response, now: now + 3_599) }
+        #expect(authorizations.open(identifier, now: now + 3_600) == nil)
+        #expect(authorizations.open(identifier, now: now - 1) == nil)
+    }
+
+    @Test(arguments: Engine.all) func userInfoFollowsScopeNameAndConsent(_ engine: Engine) throws {
+        let (test, client) = try Self.world(engine)
+        let store = test.store
+        try test.user("jane")
+        func token(givesName: Bool) throws -> String {
+            var asked = ProviderAuthorization(
+                grant: AuthorizationRequest(clientID: "com.juice", userID: "jane", sharesName: true),
+                redirectURI: "https://juice.example/in", scopes: ["openid", "name"], nonce: nil, challenge: nil, orgID: nil,
+                authenticatedAt: TestStore.now)
+            asked.method = AuthenticationMethod(references: ["pwd", "otp"], contextClass: "1")
+            asked.givesStoredName = givesName
+            let code = try store.provider.authorize(asked, Self.change) { $0.code }
+            let outcome = try store.provider.redeem(
+                code: code, client: client, redirectURI: "https://juice.example/in", challenge: nil, now: TestStore.now
+            ) { $0.accessToken }
+            guard case .issued(let token) = outcome else { throw StoreFailure.refused(.invalid, "\(outcome)") }
+            return token
+        }
+        let access = try token(givesName: true)
+        let info = try #require(try store.provider.userInfo(accessToken: access, now: TestStore.now))
+        #expect(info.subject.method == AuthenticationMethod(references: ["otp", "pwd"], contextClass: "1"))
+        #expect(info.name == (try store.users.user("jane").name))
+        #expect(try store.provider.userInfo(accessToken: token(givesName: false), now: TestStore.now)?.name == nil)
+        #expect(try store.provider.userInfo(accessToken: access, now: TestStore.now + 3_600) == nil)
+        _ = try store.provider.revoke(token: access, client: client, Self.change)
+        #expect(try store.provider.userInfo(accessToken: access, now: TestStore.now) == nil)
+    }
+
+    @Test(arguments: Engine.all) func eachAlgorithmHasKeysThatRotateTogether(_ engine: Engine) throws {
+        let (test, _) = try Self.world(engine)
+        let keys = test.store.identityKeys
+        for algorithm in SignatureAlgorithm.allCases {
+            let (active, next) = (try NewIdentityKey.generate(algorithm), try NewIdentityKey.generate(algorithm))
+            #expect(try keys.install(active: active, next: next, Self.change))
+            #expect(try !keys.install(active: active, next: next, Self.change))
+        }
+        let before = try keys.signingKeys().active.mapValues(\.key.keyID)
+        let replacements = try SignatureAlgorithm.allCases.map { try NewIdentityKey.generate($0) }
+        // All or none: one key is not old enough.
+        #expect(throws: StoreFailure.self) { try keys.rotate(replacements: replacements, early: false, Self.change) }
+        #expect(try keys.signingKeys().active.mapValues(\.key.keyID) == before)
+        let rotated = try keys.rotate(replacements: replacements, early: true, Self.change)
+        #expect(Set(rotated.map(\.replaced.keyID)) == Set(before.values))
+        let after = try keys.signingKeys()
+        #expect(after.published.count == 6)
+        for (algorithm, active) in after.active {
+            #expect(active.key.algorithm == algorithm)
+            let key = try IdentitySigningKey(pem: active.pem)
+            let token = try CompactJWS(try key.sign(["sub": "a"]))
+            #expect(token.algorithm == algorithm.rawValue && token.keyID == active.key.keyID)
+            try TokenChecks.signature(token, algorithms: [algorithm], keys: JWKSet([key.verificationKey]))
+        }
+    }
+}

@@ -111,8 +111,8 @@ let package = Package(
         .target(
             name: "SignIn",
             dependencies: [
-                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "Support", asyncHTTPClient,
-                nioCore, nioPosix, nioSSL, logging,
+                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "Support", "WebAuthn",
+                asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
             ], resources: [.embedInCode("Authorization/Pages")], swiftSettings: strict),
         .target(
             name: "Decisions",
@@ -136,7 +136,7 @@ let package = Package(
             name: "Portal",
             dependencies: [
                 "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Mail", "MailCrypto", "RelayCore", "SignIn", "Support",
-                hummingbird, httpTypes, mustache, logging,
+                "WebAuthn", hummingbird, httpTypes, mustache, logging,
             ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
             name: "SMTP",
@@ -304,8 +304,12 @@ let package = Package(
         .testTarget(
             name: "InternetMessageTests", dependencies: ["InternetMessage", "Support", "TestSupport"], exclude: ["Vectors"],
             swiftSettings: strict),
+        .target(
+            name: "PasskeyTesting", dependencies: ["CBOR", "MailCrypto", "Support", "WebAuthn"], path: "Tests/PasskeyTesting",
+            swiftSettings: strict),
         .testTarget(
-            name: "WebAuthnTests", dependencies: ["CBOR", "JSON", "MailCrypto", "Support", "TestSupport", "WebAuthn"],
+            name: "WebAuthnTests",
+            dependencies: ["CBOR", "JSON", "MailCrypto", "PasskeyTesting", "Support", "TestSupport", "WebAuthn"],
             swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(
@@ -348,8 +352,9 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "Mail", "Portal", "PosternSQLite", "PostfixHarness",
-                "RelayCore", "SMTP", "SignIn", "TestSupport", hummingbird, hummingbirdTesting, httpTypes, logging,
+                "Accounts", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting", "Portal", "PosternSQLite",
+                "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support", "TestSupport", "WebAuthn", hummingbird,
+                hummingbirdTesting, httpTypes, logging,
             ], swiftSettings: strict),
         .testTarget(
             name: "MailTests",

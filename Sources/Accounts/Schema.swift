@@ -41,5 +41,6 @@ extension Migration {
         Migration(39, "cheaperTriggers", PackageResources._039_cheaperTriggers_sql),
         Migration(40, "openID", PackageResources._040_openID_sql),
         Migration(41, "signInCodes", PackageResources._041_signInCodes_sql),
+        Migration(42, "passkeys", PackageResources._042_passkeys_sql),
     ]
 }

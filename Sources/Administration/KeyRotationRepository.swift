@@ -197,5 +197,8 @@ private struct Table: Sendable {
         Table(
             name: "identity_keys", identity: "id", start: .integer(0), key: "private_key", sealed: "private_sealed",
             place: "kid", context: { .identityKey(try $0["kid"]) }),
+        Table(
+            name: "passkeys", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "user_id",
+            context: { .passkeyName(user: try $0["user_id"]) }),
     ]
 }

@@ -8,8 +8,9 @@ import Hummingbird
 import Logging
 import Mail
 import RelayCore
+import WebAuthn
 
-/// `/me`: server-rendered, without a script, behind a link that is mailed to the user's inbox.
+/// `/me`: server-rendered, behind a code or a link that is mailed to the user's inbox, or a passkey, which alone needs a script.
 package struct PortalPage: RouteModule {
     let store: Store
     let mailer: InboxMailer
@@ -24,6 +25,8 @@ package struct PortalPage: RouteModule {
     let cookies: PortalCookies
     /// As a browser writes it into Origin.
     let origin: String
+    /// For passkeys; nil where the page has no name.
+    let relyingParty: RelyingParty?
 
     /// Sign-in forms of one client network: for a household that mistypes, and no more than that for who pesters.
     let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
@@ -54,18 +57,21 @@ package struct PortalPage: RouteModule {
         self.logger = logger
         views = try PortalViews(service: mailer.settings.service)
         origin = url
+        relyingParty = Self.relyingParty(url: url)
         cookies = PortalCookies(isSecure: url.hasPrefix("https://"))
     }
 
     package func addRoutes(to routes: Routes) {
         asset(routes, "/me/style.css", "text/css; charset=utf-8", PortalStyle.css)
         asset(routes, "/me/mark.svg", "image/svg+xml", PortalStyle.icon)
+        asset(routes, "/me/passkey.js", "text/javascript; charset=utf-8", PortalStyle.script)
 
         // Anyone who comes.
         open(routes, .get, "/me/sign-in") { try await askForAddress($0) }
         open(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
         open(routes, .get, "/me/sent") { try askForCode($0) }
         open(routes, .post, "/me/sent") { try await useSignInCode($0) }
+        open(routes, .post, "/me/passkey") { try await signInByPasskey($0) }
         open(routes, .get, "/me/sign-in/{token}") { try await showSignInLink($0) }
         open(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
@@ -86,6 +92,10 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/inboxes/{inbox}/send") { try await sendAgain($0, $1) }
         signedIn(routes, .post, "/me/inboxes/{inbox}/use") { try await makeDefault($0, $1) }
         signedIn(routes, .post, "/me/inboxes/{inbox}/remove") { try await removeInbox($0, $1) }
+        signedIn(routes, .get, "/me/security") { try await showSecurity($0, $1) }
+        signedIn(routes, .post, "/me/passkeys") { try await addPasskey($0, $1) }
+        signedIn(routes, .post, "/me/passkeys/{passkey}/remove") { try await removePasskey($0, $1) }
+        signedIn(routes, .post, "/me/sessions/{session}/end") { try await endSession($0, $1) }
         signedIn(routes, .get, "/me/data") { request, _ in try request.html("data", title: "Your data", current: .data) }
         signedIn(routes, .get, "/me/data.json") { try await download($0, $1) }
         signedIn(routes, .get, "/me/delete") { request, _ in

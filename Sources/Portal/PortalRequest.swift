@@ -115,18 +115,19 @@ struct PortalRequest: Sendable {
     /// - Parameters:
     ///   - alert: what went wrong, read out at once.
     ///   - notice: what was done.
+    ///   - hasScript: whether the page has our script.
     func html(
         _ view: String, _ values: [String: Any] = [:], title: String, status: HTTPResponse.Status = .ok,
         current: PortalViews.Place? = nil,
-        alert: String? = nil, notice: String? = nil, cookies: [String] = []
+        alert: String? = nil, notice: String? = nil, hasScript: Bool = false, cookies: [String] = []
     ) throws -> Response {
         var values = values
         if let csrf { values["csrf"] = csrf }
         let text = try page.views.render(
             view, values, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf, alert: alert,
-            notice: notice)
+            notice: notice, hasScript: hasScript)
         var headers: HTTPFields = [.cacheControl: "no-store"]
-        headers.append(PortalHeaders.policy)
+        headers.append(hasScript ? PortalHeaders.policyWithScript : PortalHeaders.policy)
         headers.append(PortalHeaders.referrer)
         headers.append(PortalHeaders.frames)
         headers.append(PortalHeaders.opener)
@@ -182,6 +183,11 @@ enum PortalHeaders {
     static let policy = field(
         "Content-Security-Policy",
         "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+    /// The same for a page with our one script file, which writes no markup.
+    static let policyWithScript = field(
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+            + "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
     static let referrer = field("Referrer-Policy", "no-referrer")
     static let frames = field("X-Frame-Options", "DENY")
     static let opener = field("Cross-Origin-Opener-Policy", "same-origin")

@@ -15,13 +15,15 @@ extension PortalPage {
     ) async throws -> Response {
         let browser = try request.browser ?? newToken()
         var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser)]
+        // What was refused is not offered again by itself.
+        values["passkey"] = try passkeyValues(.get, browser: browser)?.merging(["autofill": alert == nil ? "yes" : ""]) { $1 }
         if let problem {
             values["problem"] = problem
             values["typed"] = request.form["email"] ?? ""
         }
         return try request.html(
             "sign-in", values, title: "Sign in", status: status, alert: alert,
-            notice: request.told == "out" ? "You are signed out." : nil,
+            notice: request.told == "out" ? "You are signed out." : nil, hasScript: true,
             cookies: [cookies.set(PortalCookies.browser, browser, age: 86_400)])
     }
 
@@ -115,7 +117,7 @@ extension PortalPage {
         return try enter(request, session)
     }
 
-    private func enter(_ request: PortalRequest, _ session: String) throws -> Response {
+    func enter(_ request: PortalRequest, _ session: String) throws -> Response {
         // A cookie that was there before, whoever put it there, is worth nothing from here on.
         request.redirect(
             "/me",

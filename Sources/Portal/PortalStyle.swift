@@ -5,11 +5,14 @@ import MailCrypto
 import Support
 
 enum PortalStyle {
-    /// Changes with the style sheet or the mark.
+    /// Changes with the style sheet, the mark or the script.
     static let version: String = String(
-        decoding: Base32.encode(SHA256.hash(Array((css + icon).utf8)).prefix(5)), as: UTF8.self)
+        decoding: Base32.encode(SHA256.hash(Array((css + icon + script).utf8)).prefix(5)), as: UTF8.self)
 
     static let css = String(decoding: PackageResources.style_css, as: UTF8.self)
+
+    /// For passkeys: what no page can do without one.
+    static let script = String(decoding: PackageResources.passkey_js, as: UTF8.self)
 
     /// A gate with a small door in it: a file of its own, in a colour for light and for dark tabs.
     static let icon = String(decoding: PackageResources.mark_svg.dropLast(), as: UTF8.self)

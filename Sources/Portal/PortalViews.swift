@@ -6,12 +6,13 @@ import Mustache
 struct PortalViews: Sendable {
     /// Which entry of the navigation is the current one.
     enum Place: String, CaseIterable, Sendable {
-        case addresses, inboxes, data
+        case addresses, inboxes, security, data
 
         var path: String {
             switch self {
             case .addresses: "/me"
             case .inboxes: "/me/inboxes"
+            case .security: "/me/security"
             case .data: "/me/data"
             }
         }
@@ -20,6 +21,7 @@ struct PortalViews: Sendable {
             switch self {
             case .addresses: "Addresses"
             case .inboxes: "Inboxes"
+            case .security: "Sign-in"
             case .data: "Your data"
             }
         }
@@ -33,6 +35,7 @@ struct PortalViews: Sendable {
         "goodbye": PackageResources.goodbye_mustache, "inboxes": PackageResources.inboxes_mustache,
         "link": PackageResources.link_mustache, "overview": PackageResources.overview_mustache,
         "refusal": PackageResources.refusal_mustache, "remove": PackageResources.remove_mustache,
+        "security": PackageResources.security_mustache,
         "sent": PackageResources.sent_mustache, "sign-in": PackageResources.sign_in_mustache,
         "sign-in-link": PackageResources.sign_in_link_mustache, "stop": PackageResources.stop_mustache,
     ]
@@ -52,7 +55,8 @@ struct PortalViews: Sendable {
     ///   - current: nil for a page without navigation.
     ///   - csrf: the token of the sign-out form.
     func render(
-        _ view: String, _ values: [String: Any], title: String, current: Place?, csrf: String?, alert: String?, notice: String?
+        _ view: String, _ values: [String: Any], title: String, current: Place?, csrf: String?, alert: String?, notice: String?,
+        hasScript: Bool
     ) throws -> String {
         guard let template = templates[view] else { throw Problem.fault() }
         var values = values
@@ -61,7 +65,7 @@ struct PortalViews: Sendable {
         var whole: [String: Any] = [
             "title": title, "service": service, "mark": PortalStyle.mark, "version": PortalStyle.version,
             "content": template.render(values),
-            "is_narrow": current == nil,
+            "is_narrow": current == nil, "has_script": hasScript,
         ]
         if let current {
             whole["nav"] =

@@ -17,4 +17,6 @@ extension Store {
     }
     /// Links by which users sign in on /me, and their sessions.
     package var page: PortalRepository { PortalRepository(database: database, inboxes: inboxes, secrets: secrets) }
+    /// Passkeys by which they sign in too.
+    package var passkeys: PasskeyRepository { PasskeyRepository(page: page, sealer: sealer) }
 }

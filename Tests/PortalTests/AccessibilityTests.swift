@@ -25,7 +25,8 @@ import Testing
         take("sign-in link")
         try await anna.submit(link)
         for path in [
-            "/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/data", "/me/delete", "/me/nothing",
+            "/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/security", "/me/data", "/me/delete",
+            "/me/nothing",
             "/me/addresses/99",
         ] {
             try await anna.get(path)

@@ -421,7 +421,7 @@ import Testing
 enum UserExportTables {
     static let notPersonal: [String: String] = [
         "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation",
-        "service_minutes": "of the installation",
+        "service_minutes": "of the installation", "used_challenges": "hashes of random numbers",
         "policies": "of the installation", "policy_names": "of the installation", "policy_team_bindings": "of teams",
         "policy_app_bindings": "of teams", "policy_changes": "of the installation", "policy_hosts": "of the installation",
         "consumed_nonces": "keyed hashes without a user", "upgraded_accounts": "keyed hashes of a team's own accounts",

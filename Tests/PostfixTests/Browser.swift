@@ -158,6 +158,36 @@ final class Browser {
             })
     }
 
+    // MARK: An authenticator
+
+    /// Plugs in an authenticator like that of a phone or a laptop (WebAuthn section 11): it knows who touches it, and keeps passkeys.
+    func addAuthenticator() throws -> String {
+        let options: [String: Any] = [
+            "protocol": "ctap2", "transport": "internal", "hasResidentKey": true, "hasUserVerification": true,
+            "isUserConsenting": true, "isUserVerified": true,
+        ]
+        guard let id = try call("POST", session + "/webauthn/authenticator", options) as? String else {
+            throw HarnessError("the browser has no authenticator")
+        }
+        return "\(session)/webauthn/authenticator/\(id)"
+    }
+
+    /// Whether it recognises its user.
+    func setUserVerified(_ isVerified: Bool, _ authenticator: String) throws {
+        _ = try call("POST", authenticator + "/uv", ["isUserVerified": isVerified])
+    }
+
+    /// Its passkeys, as another authenticator would take them over.
+    func passkeys(_ authenticator: String) throws -> [[String: Any]] {
+        try call("GET", authenticator + "/credentials") as? [[String: Any]] ?? []
+    }
+
+    /// Puts a passkey in the place of all that it has.
+    func replacePasskeys(_ authenticator: String, with passkey: [String: Any]) throws {
+        _ = try call("DELETE", authenticator + "/credentials")
+        _ = try call("POST", authenticator + "/credential", passkey)
+    }
+
     // MARK: The protocol
 
     private func element(_ selector: String) throws -> String {

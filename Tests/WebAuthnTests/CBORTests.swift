@@ -3,6 +3,7 @@
 import CBOR
 import Foundation
 import JSON
+import PasskeyTesting
 import Support
 import TestSupport
 import Testing

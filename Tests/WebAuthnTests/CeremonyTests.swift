@@ -2,6 +2,7 @@
 
 import CBOR
 import MailCrypto
+import PasskeyTesting
 import Support
 import Testing
 

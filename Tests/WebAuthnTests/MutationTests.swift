@@ -2,6 +2,7 @@
 
 import Foundation
 import JSON
+import PasskeyTesting
 import Support
 import TestSupport
 import Testing

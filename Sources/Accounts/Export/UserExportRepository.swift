@@ -131,6 +131,10 @@ package struct UserExportRepository: Sendable {
         case .json: try read { .json($0) }
         case .counter: try read { (kind: CounterKind) in .text(kind.name) }
         case .userName: try sealer.name(row, user: user).map { .text($0) } ?? .null
+        case .passkeyName:
+            try SealedValue(row: row, "name").map {
+                .text(String(decoding: try sealer.open($0, .passkeyName(user: user)), as: UTF8.self))
+            } ?? .null
         case .inbox: .text(try sealer.inbox(row, user: user).revealed.wireForm)
         case .correspondent:
             try SealedValue(row: row, "address").map {

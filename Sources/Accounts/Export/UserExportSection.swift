@@ -10,6 +10,7 @@ struct UserExportSection: Sendable {
         case integer, text, flag, time, day, words, json, counter
         /// In columns `name_key` and `name_sealed`.
         case userName
+        case passkeyName
         /// In columns `address_key` and `address_sealed`; that of a correspondent with `token`.
         case inbox, correspondent
     }
@@ -24,7 +25,7 @@ struct UserExportSection: Sendable {
         (self.name, self.fields) = (name, fields)
         let columns = fields.map { field -> SQL in
             switch field.kind {
-            case .userName, .inbox, .correspondent: field.column
+            case .userName, .passkeyName, .inbox, .correspondent: field.column
             default: "\(field.column) AS \(raw: "\"\(field.name)\"")"
             }
         }
@@ -196,6 +197,13 @@ struct UserExportSection: Sendable {
                     ("seen_at", .time, "x.seen_at"), ("ends_at", .time, "x.expires_at"),
                 ],
                 "FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id WHERE x.user_id = \(user) ORDER BY x.id"),
+            UserExportSection(
+                "passkeys",
+                [
+                    ("name", .passkeyName, "name_key, name_sealed"), ("since", .time, "created_at"),
+                    ("used_at", .time, "last_used_at"), ("is_backed_up", .flag, "backed_up"),
+                ],
+                "FROM passkeys WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
                 "links_under_way",
                 [("purpose", .text, "purpose"), ("sent_at", .time, "created_at"), ("expires_at", .time, "expires_at")],

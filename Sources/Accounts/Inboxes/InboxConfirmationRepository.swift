@@ -187,7 +187,7 @@ package struct InboxConfirmationRepository: Sendable {
             var most = 0
             for (table, column, before) in [
                 ("inbox_verifications", "expires_at", now), ("page_links", "expires_at", now),
-                ("page_codes", "kept_until", now),
+                ("page_codes", "kept_until", now), ("used_challenges", "expires_at", now),
                 ("page_sessions", "expires_at", now),
                 ("notices", "sent_at", now - NoticeWindow.kept),
             ] {

@@ -27,6 +27,7 @@ package enum SealContext {
     case storedToken(String)
     case dkimKey(domain: String, selector: String)
     case identityKey(String)
+    case passkeyName(user: Int64)
 
     var octets: [UInt8] {
         switch self {
@@ -35,6 +36,7 @@ package enum SealContext {
         case .storedToken(let token): Array("postern stored token 1 \(token)".utf8)
         case .dkimKey(let domain, let selector): Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)
         case .identityKey(let keyID): Array("postern identity key 1 \(keyID)".utf8)
+        case .passkeyName(let user): Array("postern passkey name 1 \(user)".utf8)
         }
     }
 }

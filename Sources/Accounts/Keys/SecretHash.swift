@@ -24,6 +24,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case endSession = "end session"
         /// The key that an answer's content is encrypted under.
         case authorizationContent = "authorization content"
+        case passkeyChallenge = "passkey challenge"
+        case userHandle = "user handle"
     }
 
     private let key: [UInt8]
@@ -52,6 +54,9 @@ package struct SecretHash: Sendable, SecretHolder {
 
     /// 40 random bits.
     static func newNonce() throws -> Int64 { try random(5).reduce(0) { $0 << 8 | Int64($1) } }
+
+    /// Random octets.
+    package static func newOctets(_ count: Int) throws -> [UInt8] { try random(count) }
 
     private static func random(_ count: Int) throws -> [UInt8] {
         do { return try SecureRandom.bytes(count: count) } catch {

@@ -23,6 +23,13 @@ package enum PageLinkPurpose: String, SQLCodable, Sendable {
     case deletion
 }
 
+/// How someone showed who they are.
+package enum SignInMethod: String, SQLCodable, Sendable {
+    /// By a code or a link of a message to their inbox.
+    case mail
+    case passkey
+}
+
 /// A link to be mailed, and where.
 package struct PageLink: Sendable {
     package let userID: String
@@ -49,6 +56,16 @@ package struct PageSession: Sendable, Hashable {
     package let inboxNumber: Int64
     /// Seconds since 1970.
     package let createdAt: Int64
+}
+
+/// A session as its user sees it.
+package struct OpenSession: Sendable, Hashable {
+    package let number: Int64
+    /// Seconds since 1970.
+    package let createdAt: Int64
+    /// Seconds since 1970; to a minute.
+    package let seenAt: Int64
+    package let method: SignInMethod
 }
 
 /// Links and sessions of the page.
@@ -159,24 +176,24 @@ package struct PortalRepository: Sendable {
         let session = try SecretHash.newToken()
         return try database.write(.durable) { connection in
             guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
-            try open(connection, session, of: used, replacing: old, now: now)
+            try open(connection, session, of: used, by: .mail, replacing: old, now: now)
             return session
         }
     }
 
     /// Opens the session of a token for whoever showed that an inbox is theirs.
     func open(
-        _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), replacing old: String?,
-        now: Int64
+        _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), by method: SignInMethod,
+        replacing old: String?, now: Int64
     ) throws {
         if let old {
             try connection.run("DELETE FROM page_sessions WHERE token_hash = \(secrets.hash(.session, old))")
         }
         try connection.run(
             """
-            INSERT INTO page_sessions (token_hash, user_id, inbox_id, created_at, seen_at, expires_at)
+            INSERT INTO page_sessions (token_hash, user_id, inbox_id, created_at, seen_at, expires_at, method)
             VALUES (\(secrets.hash(.session, session)), \(used.user), \(used.inbox), \(now), \(now),
-                \(now + PageLifetime.session))
+                \(now + PageLifetime.session), \(method))
             """)
         try connection.keepNewest(Self.sessionsPerUser, of: "page_sessions", user: used.user)
     }
@@ -222,6 +239,29 @@ package struct PortalRepository: Sendable {
             }
         }
         return try PageSession(number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: row["created_at"])
+    }
+
+    /// The sessions of a user that are good now, the newest first.
+    package func sessions(user id: String, now: Int64) throws -> [OpenSession] {
+        try database.read { connection in
+            let user = try connection.userNumber(id)
+            return try connection.rows(
+                """
+                SELECT id, created_at, seen_at, method FROM page_sessions
+                WHERE user_id = \(user) AND expires_at > \(now) AND seen_at > \(now - PageLifetime.idle) ORDER BY id DESC
+                """
+            ).map { try OpenSession(number: $0["id"], createdAt: $0["created_at"], seenAt: $0["seen_at"], method: $0["method"]) }
+        }
+    }
+
+    /// Ends another session of the same user; `notFound` where there is none of that number.
+    package func end(session number: Int64, of session: PageSession) throws {
+        try database.write(.durable) { connection in
+            let user = try connection.userNumber(session.userID)
+            guard try connection.run("DELETE FROM page_sessions WHERE id = \(number) AND user_id = \(user)") == 1 else {
+                throw StoreRefusal(.notFound, "this session has ended already")
+            }
+        }
     }
 
     /// Ends a session, or all of its user's.

@@ -44,7 +44,7 @@ extension PortalRepository {
             guard let used else { return nil }
             let number: Int64 = try row["id"]
             try connection.run("DELETE FROM page_codes WHERE id = \(number)")
-            try open(connection, session, of: (used["user_id"], used["inbox_id"]), replacing: old, now: now)
+            try open(connection, session, of: (used["user_id"], used["inbox_id"]), by: .mail, replacing: old, now: now)
             return session
         }
     }

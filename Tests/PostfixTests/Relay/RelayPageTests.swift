@@ -8,11 +8,13 @@ import RelayHarness
 import Testing
 
 /// A relay whose Postfix takes Postern's own mail, and a user's.
-private func home(_ change: (inout RelayFixture.Options) -> Void = { _ in }) throws -> (rig: RelayFixture, url: String) {
-    let url = "http://127.0.0.1:\(try FreePort.next())"
+func home(
+    host: String = "127.0.0.1", _ change: (inout RelayFixture.Options) -> Void = { _ in }
+) throws -> (rig: RelayFixture, url: String) {
+    let url = "http://\(host):\(try FreePort.next())"
     let options = RelayFixtures.options { options in
         options.trustsLoopback = true
-        options.settings["http.listen"] = String(url.dropFirst("http://".count))
+        options.settings["http.listen"] = url.replacing("http://\(host)", with: "127.0.0.1")
         options.settings["http.public_url"] = url
         change(&options)
     }

@@ -3,12 +3,12 @@
 import CBOR
 import MailCrypto
 import Support
-
-@testable import WebAuthn
+import WebAuthn
 
 /// Writes CBOR in its shortest form.
-enum CBORWriter {
-    static func octets(_ value: CBORValue) -> [UInt8] {
+package enum CBORWriter {
+    /// The octets of a value.
+    package static func octets(_ value: CBORValue) -> [UInt8] {
         switch value {
         case .unsigned(let number): head(0, number)
         case .negative(let number): head(1, number)
@@ -37,27 +37,28 @@ extension CBORValue: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral {
     public init(integerLiteral value: Int64) { self = .integer(value) }
     public init(stringLiteral value: String) { self = .text(value) }
 
-    static func members(_ members: KeyValuePairs<CBORValue, CBORValue>) -> CBORValue {
+    /// A map of these members.
+    package static func members(_ members: KeyValuePairs<CBORValue, CBORValue>) -> CBORValue {
         .map(members.map { Pair(key: $0.key, value: $0.value) })
     }
 }
 
 /// All that goes into a ceremony; each part may be changed before it is signed.
-struct TestAuthenticator {
-    let key: P256PrivateKey
-    var rpID = "id.example"
-    var flags: AuthenticatorData.Flags = [.userPresent, .userVerified, .backupEligible, .backedUp]
-    var signCount: UInt32 = 0
-    var credentialID: [UInt8] = Array(1...32)
-    var clientData: String
-    var coseKey: CBORValue
-    var statementFormat = "none"
+package struct TestAuthenticator {
+    package let key: P256PrivateKey
+    package var rpID = "id.example"
+    package var flags: AuthenticatorData.Flags = [.userPresent, .userVerified, .backupEligible, .backedUp]
+    package var signCount: UInt32 = 0
+    package var credentialID: [UInt8] = Array(1...32)
+    package var clientData: String
+    package var coseKey: CBORValue
+    package var statementFormat = "none"
     /// Octets behind the authenticator data.
-    var trailing: [UInt8] = []
+    package var trailing: [UInt8] = []
 
-    static let challenge: [UInt8] = Array(repeating: 7, count: 32)
+    package static let challenge: [UInt8] = Array(repeating: 7, count: 32)
 
-    init(_ ceremony: Ceremony) throws {
+    package init(_ ceremony: Ceremony) throws {
         key = try P256PrivateKey.generate()
         coseKey = .members([
             1: 2, 3: -7, -1: 1, -2: .bytes(key.publicKey.x), -3: .bytes(key.publicKey.y),
@@ -65,13 +66,13 @@ struct TestAuthenticator {
         clientData = Self.clientData(ceremony)
     }
 
-    static func clientData(
+    package static func clientData(
         _ ceremony: Ceremony, challenge: [UInt8] = challenge, origin: String = "https://id.example", more: String = ""
     ) -> String {
         #"{"type":"\#(ceremony.rawValue)","challenge":"\#(Base64URL.encode(challenge))","origin":"\#(origin)"\#(more)}"#
     }
 
-    func authenticatorData(withCredential: Bool) -> [UInt8] {
+    package func authenticatorData(withCredential: Bool) -> [UInt8] {
         var flags = flags
         if withCredential { flags.insert(.attestedCredential) }
         let count = (0..<4).map { UInt8(truncatingIfNeeded: signCount >> UInt32(24 - 8 * $0)) }
@@ -82,7 +83,7 @@ struct TestAuthenticator {
     }
 
     /// The attestation object of a registration, in the format `none`, or `packed` by the key itself.
-    func attestationObject() throws -> [UInt8] {
+    package func attestationObject() throws -> [UInt8] {
         let data = authenticatorData(withCredential: true)
         var statement = CBORValue.members([:])
         if statementFormat == "packed" {
@@ -92,7 +93,7 @@ struct TestAuthenticator {
     }
 
     /// The signature of a sign-in.
-    func signature() throws -> [UInt8] {
+    package func signature() throws -> [UInt8] {
         try sign(authenticatorData(withCredential: false) + SHA256.hash(Array(clientData.utf8)))
     }
 
@@ -108,17 +109,17 @@ struct TestAuthenticator {
         return [0x30, UInt8(content.count)] + content
     }
 
-    var relyingParty: RelyingParty {
+    package var relyingParty: RelyingParty {
         RelyingParty(
             id: "id.example", client: ExpectedClient(origins: ["https://id.example"]), requiresUserVerification: true)
     }
 
-    func register() throws -> RelyingParty.Registration {
+    package func register() throws -> RelyingParty.Registration {
         try relyingParty.register(
             clientData: Array(clientData.utf8), attestationObject: try attestationObject(), challenge: Self.challenge)
     }
 
-    func authenticate(known: UInt32 = 0) throws -> AuthenticatorData {
+    package func authenticate(known: UInt32 = 0) throws -> AuthenticatorData {
         let publicKey = try COSEKey(octets: CBORWriter.octets(coseKey))
         return try relyingParty.authenticate(
             clientData: Array(clientData.utf8), authenticatorData: authenticatorData(withCredential: false),

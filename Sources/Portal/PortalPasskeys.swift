@@ -1,0 +1,137 @@
+// Passkeys on the page: signing in with one, adding one, and the sessions of a user.
+
+import Accounts
+import Database
+import HTTP
+import Hummingbird
+import Logging
+import SignIn
+import Support
+import WebAuthn
+
+extension PortalPage {
+    /// Who the page is for authenticators; nil where its address has no name, as browsers then make no passkeys.
+    static func relyingParty(url: String) -> RelyingParty? {
+        guard let start = url.firstRange(of: "://")?.upperBound else { return nil }
+        let host = url[start...].prefix { $0 != ":" && $0 != "/" }
+        guard !host.isEmpty, !host.hasPrefix("["), !host.allSatisfy({ $0.isNumber || $0 == "." }) else { return nil }
+        return RelyingParty(id: String(host), client: ExpectedClient(origins: [url]), requiresUserVerification: true)
+    }
+
+    /// What the script needs of a form, beside what belongs to the form.
+    func passkeyValues(_ ceremony: Ceremony, browser: String) throws -> [String: Any]? {
+        guard let relyingParty else { return nil }
+        let challenge = try store.passkeys.challenge(ceremony, browser: browser, now: now())
+        return ["challenge": Base64URL.encode(challenge), "rp": relyingParty.id]
+    }
+
+    private func octets(_ request: PortalRequest, _ name: String) throws -> [UInt8] {
+        guard let octets = Base64URL.decode((request.form[name] ?? "").utf8) else { throw PortalRefusal.foreign }
+        return octets
+    }
+
+    // MARK: Signing in
+
+    /// One answer to whatever does not sign in; why, is for the operator alone.
+    func signInByPasskey(_ request: PortalRequest) async throws -> Response {
+        guard let browser = request.browser, let relyingParty else { return request.redirect("/me/sign-in") }
+        guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
+        if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        let (credential, clientData) = (try octets(request, "credential"), try octets(request, "client_data"))
+        let (data, signature) = (try octets(request, "authenticator_data"), try octets(request, "signature"))
+        let (handle, challenge) = (try octets(request, "user_handle"), try octets(request, "challenge"))
+        let old = request.sessionToken
+        let outcome = try await pool.run {
+            try store.passkeys.signIn(
+                relyingParty, credentialID: credential, clientData: clientData, authenticatorData: data, signature: signature,
+                userHandle: handle.isEmpty ? nil : handle, challenge: challenge, browser: browser, replacing: old, now: now())
+        }
+        switch outcome {
+        case .session(let session): return try enter(request, session)
+        case .refused(let user, let reason):
+            logger.warning(
+                "a sign-in by passkey was refused", metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])
+            return try await askForAddress(
+                request, alert: "This passkey does not sign in here. Request a code instead.", status: .forbidden)
+        }
+    }
+
+    // MARK: Someone who is signed in
+
+    func showSecurity(
+        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, status: HTTPResponse.Status = .ok
+    ) async throws -> Response {
+        let found = try await pool.run {
+            (
+                passkeys: try store.passkeys.passkeys(user: session.userID),
+                sessions: try store.page.sessions(user: session.userID, now: now()),
+                inbox: try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber))
+            )
+        }
+        var values: [String: Any] = [
+            "has_passkeys": !found.passkeys.isEmpty,
+            "passkeys": found.passkeys.map { passkey in
+                var item: [String: Any] = [
+                    "number": passkey.number, "name": passkey.name, "since": PortalText.date(passkey.createdAt),
+                    "is_backed_up": passkey.isBackedUp,
+                ]
+                item["used"] = passkey.lastUsedAt.map(PortalText.date)
+                return item
+            },
+            "sessions": found.sessions.map {
+                [
+                    "number": $0.number, "is_this": $0.number == session.number, "since": PortalText.date($0.createdAt),
+                    "seen": PortalText.date($0.seenAt), "method": $0.method == .passkey ? "passkey" : "mail",
+                ] as [String: Any]
+            },
+        ]
+        values["problem"] = problem
+        if let token = request.sessionToken, var passkey = try passkeyValues(.create, browser: token) {
+            passkey["user"] = Base64URL.encode(store.passkeys.userHandle(session.userID))
+            passkey["inbox"] = PortalText.address(found.inbox.address)
+            passkey["known"] = found.passkeys.map { Base64URL.encode($0.credentialID) }.joined(separator: " ")
+            values["passkey"] = passkey
+        }
+        return try request.html(
+            "security", values, title: "Sign-in", status: status, current: .security, notice: told(request), hasScript: true)
+    }
+
+    private func told(_ request: PortalRequest) -> String? {
+        switch request.told {
+        case "added": "The passkey is added. Use it the next time you sign in."
+        case "removed": "The passkey is removed. Your device may still offer it; it no longer signs in."
+        case "ended": "That browser is signed out."
+        default: nil
+        }
+    }
+
+    func addPasskey(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        guard let relyingParty, let token = request.sessionToken else { throw PortalRefusal.notFound }
+        let (clientData, attestation) = (try octets(request, "client_data"), try octets(request, "attestation"))
+        let (challenge, name) = (try octets(request, "challenge"), request.form["name"] ?? "")
+        let change = Self.change(session, now())
+        do {
+            try await pool.run {
+                try store.passkeys.add(
+                    user: session.userID, relyingParty, clientData: clientData, attestationObject: attestation,
+                    challenge: challenge, browser: token, name: name, change)
+            }
+            return request.redirect("/me/security", told: "added")
+        } catch let refusal as StoreRefusal {
+            return try await showSecurity(
+                request, session, problem: PortalRequest.sentence(refusal.publicMessage), status: .unprocessableContent)
+        }
+    }
+
+    func removePasskey(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let (number, change) = (try request.number("passkey"), Self.change(session, now()))
+        try await pool.run { try store.passkeys.remove(user: session.userID, number: number, change) }
+        return request.redirect("/me/security", told: "removed")
+    }
+
+    func endSession(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let number = try request.number("session")
+        try await pool.run { try store.page.end(session: number, of: session) }
+        return request.redirect("/me/security", told: "ended")
+    }
+}

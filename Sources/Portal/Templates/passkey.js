@@ -1,0 +1,76 @@
+"use strict";
+// Passkeys: reads what a form says in data attributes, asks the browser, fills the form and sends it. Nothing else on the page changes
+// but what is hidden, and the words of a failure.
+(() => {
+  if (!window.PublicKeyCredential) return;
+  const octets = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
+  const text = (buffer) =>
+    btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
+  const send = (form, values) => {
+    for (const [name, value] of Object.entries(values)) form.elements[name].value = value;
+    form.submit();
+  };
+  const fail = (form, error) => {
+    if (error.name === "AbortError") return;
+    const words = form.querySelector("[data-failure]");
+    if (words) words.hidden = false;
+  };
+
+  const door = document.getElementById("passkey-sign-in");
+  if (door) {
+    let waiting = new AbortController();
+    const ask = async (mediation) => {
+      const found = await navigator.credentials.get({
+        mediation,
+        signal: waiting.signal,
+        publicKey: { challenge: octets(door.dataset.challenge), rpId: door.dataset.rp, userVerification: "required" },
+      });
+      send(door, {
+        credential: text(found.rawId),
+        client_data: text(found.response.clientDataJSON),
+        authenticator_data: text(found.response.authenticatorData),
+        signature: text(found.response.signature),
+        user_handle: found.response.userHandle ? text(found.response.userHandle) : "",
+      });
+    };
+    door.hidden = false;
+    door.addEventListener("submit", (event) => {
+      event.preventDefault();
+      waiting.abort();
+      waiting = new AbortController();
+      ask("optional").catch((error) => fail(door, error));
+    });
+    // Where the browser offers passkeys in the field for the address, no button is needed.
+    PublicKeyCredential.isConditionalMediationAvailable?.().then((can) => {
+      if (can && door.dataset.autofill) ask("conditional").catch(() => {});
+    });
+  }
+
+  const making = document.getElementById("passkey-add");
+  if (making) {
+    making.hidden = false;
+    making.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const data = making.dataset;
+      try {
+        const made = await navigator.credentials.create({
+          publicKey: {
+            challenge: octets(data.challenge),
+            rp: { id: data.rp, name: data.service },
+            user: { id: octets(data.user), name: data.name, displayName: data.name },
+            pubKeyCredParams: [-8, -7, -257].map((alg) => ({ type: "public-key", alg })),
+            authenticatorSelection: { residentKey: "required", requireResidentKey: true, userVerification: "required" },
+            excludeCredentials: data.known.split(" ").filter(Boolean).map((id) => ({ type: "public-key", id: octets(id) })),
+            attestation: "none",
+          },
+        });
+        send(making, {
+          client_data: text(made.response.clientDataJSON),
+          attestation: text(made.response.attestationObject),
+        });
+      } catch (error) {
+        fail(making, error);
+      }
+    });
+  }
+})();

@@ -1,0 +1,206 @@
+// Passkeys of users: added and removed on the page, and used to sign in there.
+
+import Accounts
+import Database
+import MailCrypto
+import Support
+import WebAuthn
+
+/// Passkeys, and the challenges that they answer.
+package struct PasskeyRepository: Sendable {
+    let page: PortalRepository
+    let sealer: Sealer
+
+    private var database: any Database { page.database }
+
+    // MARK: Challenges
+
+    /// Octets of randomness, and of the time until which it is good, in front of the code that proves both.
+    private static let (randomLength, timeLength) = (16, 8)
+
+    /// A challenge for a browser, by its cookie. Nothing is kept of it until it is used.
+    package func challenge(_ ceremony: Ceremony, browser: String, now: Int64) throws -> [UInt8] {
+        let head = try SecretHash.newOctets(Self.randomLength) + Self.octets(now + PasskeyLimits.challenge)
+        return head + code(head, ceremony, browser)
+    }
+
+    private static func octets(_ time: Int64) -> [UInt8] {
+        (0..<timeLength).map { UInt8(truncatingIfNeeded: time >> (56 - 8 * $0)) }
+    }
+
+    private func code(_ head: [UInt8], _ ceremony: Ceremony, _ browser: String) -> [UInt8] {
+        page.secrets.hash(.passkeyChallenge, browser, context: "\(ceremony.rawValue) \(Hex.encode(head))")
+    }
+
+    /// Until when a challenge of ours is good; nil for one that is not, or no longer.
+    private func expiry(_ challenge: [UInt8], _ ceremony: Ceremony, browser: String, now: Int64) -> Int64? {
+        let length = Self.randomLength + Self.timeLength
+        guard challenge.count > length else { return nil }
+        let head = Array(challenge[..<length])
+        let expiry = head.suffix(Self.timeLength).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        guard constantTimeEqual(Array(challenge[length...]), code(head, ceremony, browser)), expiry > now else { return nil }
+        return expiry
+    }
+
+    /// Notes that a challenge was used; whether it was the first time.
+    private func use(_ connection: any DatabaseConnection, _ challenge: [UInt8], expiry: Int64) throws -> Bool {
+        try connection.run(
+            """
+            INSERT INTO used_challenges (challenge_hash, expires_at) VALUES (\(SHA256.hash(challenge)), \(expiry))
+            ON CONFLICT (challenge_hash) DO NOTHING
+            """) == 1
+    }
+
+    // MARK: A user's
+
+    /// What authenticators know a user by: it says nothing, and stays the same.
+    package func userHandle(_ user: String) -> [UInt8] { page.secrets.hash(.userHandle, user) }
+
+    /// All of a user, the oldest first.
+    package func passkeys(user id: String) throws -> [Passkey] {
+        try database.read { connection in
+            let user = try connection.userNumber(id)
+            return try connection.rows(
+                """
+                SELECT id, credential_id, name_key, name_sealed, backed_up, created_at, last_used_at FROM passkeys
+                WHERE user_id = \(user) ORDER BY id
+                """
+            ).map { row in
+                let name = try SealedValue(row: row, "name").map { try sealer.open($0, .passkeyName(user: user)) }
+                return try Passkey(
+                    number: row["id"], credentialID: row["credential_id"], name: String(decoding: name ?? [], as: UTF8.self),
+                    isBackedUp: row["backed_up"], createdAt: row["created_at"], lastUsedAt: row["last_used_at"])
+            }
+        }
+    }
+
+    /// Adds the passkey that a browser made.
+    /// - Throws: `StoreRefusal`: `invalid` for what is no registration of ours, `exists` for one that is known, `limit`.
+    package func add(
+        user id: String, _ party: RelyingParty, clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8],
+        browser: String, name: String, _ change: Change
+    ) throws {
+        guard let expiry = expiry(challenge, .create, browser: browser, now: change.now) else {
+            throw StoreRefusal(.invalid, "this page was open for too long: reload it and try again")
+        }
+        let made: RelyingParty.Registration
+        do throws(WebAuthnError) {
+            made = try party.register(clientData: clientData, attestationObject: attestationObject, challenge: challenge)
+        } catch {
+            throw StoreRefusal(.invalid, "the passkey cannot be verified: \(error)")
+        }
+        let name = Self.checkedName(name)
+        try database.write(.durable) { connection in
+            let user = try connection.userNumber(id)
+            guard try use(connection, challenge, expiry: expiry) else {
+                throw StoreRefusal(.invalid, "this passkey was added already")
+            }
+            let count: Int = try connection.value("SELECT COUNT(*) AS count FROM passkeys WHERE user_id = \(user)") ?? 0
+            guard count < PasskeyLimits.perUser else {
+                throw StoreRefusal(.limit, "there are \(PasskeyLimits.perUser) passkeys: remove one first")
+            }
+            let sealed = try sealer.seal(Array(name.utf8), .passkeyName(user: user), connection)
+            let number: Int64? = try connection.value(
+                """
+                INSERT INTO passkeys (user_id, credential_id, public_key, sign_count, aaguid, backup_eligible, backed_up, name_key,
+                    name_sealed, created_at)
+                VALUES (\(user), \(made.credential.id), \(made.credential.publicKeyOctets), \(Int64(made.authenticatorData.signCount)),
+                    \(made.credential.aaguid), \(made.authenticatorData.flags.contains(.backupEligible)),
+                    \(made.authenticatorData.flags.contains(.backedUp)), \(sealed.key), \(sealed.octets), \(change.now))
+                ON CONFLICT (credential_id) DO NOTHING RETURNING id
+                """)
+            guard let number else { throw StoreRefusal(.exists, "this passkey is known already") }
+            try connection.audit(change, "passkey.add", "user:\(id)", "passkey \(number)")
+        }
+    }
+
+    /// One line, not too long; a name of our own where nothing is left of it.
+    private static func checkedName(_ text: String) -> String {
+        let visible = text.unicodeScalars.filter {
+            !$0.properties.isDefaultIgnorableCodePoint && $0.properties.generalCategory != .control
+        }
+        let name = String(String.UnicodeScalarView(visible)).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        return name.isEmpty ? "Passkey" : String(name.prefix(PasskeyLimits.nameLength))
+    }
+
+    /// Removes one; `notFound` for another user's.
+    package func remove(user id: String, number: Int64, _ change: Change) throws {
+        try database.write(.durable) { connection in
+            let user = try connection.userNumber(id)
+            guard try connection.run("DELETE FROM passkeys WHERE id = \(number) AND user_id = \(user)") == 1 else {
+                throw StoreRefusal(.notFound, "there is no such passkey")
+            }
+            try connection.audit(change, "passkey.remove", "user:\(id)", "passkey \(number)")
+        }
+    }
+
+    // MARK: Signing in
+
+    private struct Known {
+        let number: Int64
+        let user: Int64
+        let userID: String
+        let credential: RelyingParty.KnownCredential
+    }
+
+    private func known(_ credentialID: [UInt8]) throws -> Known? {
+        let row = try database.row(
+            """
+            SELECT p.id, p.user_id, u.handle, p.public_key, p.sign_count FROM passkeys p JOIN users u ON u.id = p.user_id
+            WHERE p.credential_id = \(credentialID)
+            """)
+        guard let row else { return nil }
+        let (octets, count): ([UInt8], Int64) = try (row["public_key"], row["sign_count"])
+        guard let key = try? COSEKey(octets: octets), let count = UInt32(exactly: count) else {
+            throw PermanentStoreError(.unexpectedData, "a passkey's public key cannot be read")
+        }
+        return try Known(
+            number: row["id"], user: row["user_id"], userID: row["handle"],
+            credential: RelyingParty.KnownCredential(publicKey: key, signCount: count))
+    }
+
+    /// Signs in with what a browser hands over.
+    /// - Parameters:
+    ///   - userHandle: as the authenticator gave it; nil where it gave none.
+    ///   - browser: the cookie of the browser that the challenge was for.
+    ///   - replacing: the token of a session that the browser has; it ends.
+    package func signIn(
+        _ party: RelyingParty, credentialID: [UInt8], clientData: [UInt8], authenticatorData: [UInt8], signature: [UInt8],
+        userHandle: [UInt8]?, challenge: [UInt8], browser: String, replacing old: String?, now: Int64
+    ) throws -> PasskeySignIn {
+        guard let expiry = expiry(challenge, .get, browser: browser, now: now) else {
+            return .refused(userID: nil, reason: "the challenge is not of this browser, or too old")
+        }
+        guard let known = try known(credentialID) else { return .refused(userID: nil, reason: "no such passkey") }
+        guard userHandle == nil || userHandle == self.userHandle(known.userID) else {
+            return .refused(userID: known.userID, reason: "the passkey is for another user")
+        }
+        let data: AuthenticatorData
+        do throws(WebAuthnError) {
+            data = try party.authenticate(
+                clientData: clientData, authenticatorData: authenticatorData, signature: signature, challenge: challenge,
+                known: known.credential)
+        } catch {
+            return .refused(userID: known.userID, reason: error.description)
+        }
+        let session = try SecretHash.newToken()
+        return try database.write(.durable) { connection in
+            guard try use(connection, challenge, expiry: expiry) else {
+                return .refused(userID: known.userID, reason: "the challenge was used already")
+            }
+            // Of two sign-ins at once with one count, one was a copy's.
+            let changed = try connection.run(
+                """
+                UPDATE passkeys SET sign_count = \(Int64(data.signCount)), backed_up = \(data.flags.contains(.backedUp)),
+                    last_used_at = \(now)
+                WHERE id = \(known.number) AND sign_count = \(Int64(known.credential.signCount))
+                """)
+            guard changed == 1 else { return .refused(userID: known.userID, reason: "it was removed or used at this moment") }
+            let inbox: Int64? = try connection.value(
+                "SELECT id FROM inboxes WHERE user_id = \(known.user) AND is_default = 1 AND verified_at IS NOT NULL")
+            guard let inbox else { return .refused(userID: known.userID, reason: "the user has no confirmed inbox") }
+            try page.open(connection, session, of: (known.user, inbox), by: .passkey, replacing: old, now: now)
+            return .session(session)
+        }
+    }
+}

@@ -1,0 +1,221 @@
+// Passkeys on the page: added and used with an authenticator of ours, and everything that is not to work.
+
+import Foundation
+import PasskeyTesting
+import SignIn
+import Support
+import Testing
+import WebAuthn
+
+@testable import Portal
+
+@Suite struct PasskeyTests {
+    private func challenge(_ browser: Browser) throws -> [UInt8] {
+        let text = try #require(browser.page.first(/data-challenge="([A-Za-z0-9_-]+)"/))
+        return try #require(Base64URL.decode(text.utf8))
+    }
+
+    private func authenticator(_ credential: UInt8 = 1) throws -> TestAuthenticator {
+        var authenticator = try TestAuthenticator(.create)
+        authenticator.rpID = "relay.example"
+        authenticator.credentialID = Array(repeating: credential, count: 16)
+        return authenticator
+    }
+
+    /// The form that the script sends to add a passkey; the page with it is open.
+    private func registration(
+        _ authenticator: TestAuthenticator, _ browser: Browser, challenge: [UInt8]? = nil, origin: String = PortalFixture.url,
+        name: String = "Work laptop"
+    ) throws -> [String: String] {
+        var authenticator = authenticator
+        let challenge = try challenge ?? self.challenge(browser)
+        authenticator.clientData = TestAuthenticator.clientData(.create, challenge: challenge, origin: origin)
+        return [
+            "challenge": Base64URL.encode(challenge), "client_data": Base64URL.encode(Array(authenticator.clientData.utf8)),
+            "attestation": Base64URL.encode(try authenticator.attestationObject()), "name": name,
+        ]
+    }
+
+    /// The form that the script sends to sign in; the page with it is open.
+    private func signIn(
+        _ authenticator: TestAuthenticator, _ browser: Browser, challenge: [UInt8]? = nil, origin: String = PortalFixture.url,
+        handle: [UInt8] = []
+    ) throws -> [String: String] {
+        var authenticator = authenticator
+        let challenge = try challenge ?? self.challenge(browser)
+        authenticator.clientData = TestAuthenticator.clientData(.get, challenge: challenge, origin: origin)
+        return [
+            "challenge": Base64URL.encode(challenge), "client_data": Base64URL.encode(Array(authenticator.clientData.utf8)),
+            "credential": Base64URL.encode(authenticator.credentialID),
+            "authenticator_data": Base64URL.encode(authenticator.authenticatorData(withCredential: false)),
+            "signature": Base64URL.encode(try authenticator.signature()), "user_handle": Base64URL.encode(handle),
+        ]
+    }
+
+    /// Anna, who has a passkey, signed out.
+    private func withPasskey(_ body: (PortalFixture, Browser, TestAuthenticator) async throws -> Void) async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            try await anna.get("/me/security")
+            let authenticator = try authenticator()
+            try #require(try await anna.submit("/me/passkeys", registration(authenticator, anna)).location == "/me/security")
+            try await anna.get("/me/security")
+            try await anna.submit("/me/sign-out")
+            try await anna.get("/me/sign-in")
+            try await body(fixture, anna, authenticator)
+        }
+    }
+
+    @Test func aPasskeyIsAddedNamedUsedAndRemoved() async throws {
+        try await withPasskey { fixture, anna, authenticator in
+            let handle = fixture.store.passkeys.userHandle("anna")
+            #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna, handle: handle)).location == "/me")
+            #expect(try await anna.get("/me").text.contains("Your addresses"))
+            try await anna.get("/me/security")
+            #expect(anna.page.text.contains("Work laptop") && anna.page.text.contains("last used"))
+            #expect(anna.page.text.contains("by passkey") && anna.page.text.contains("with a copy in your passkey manager"))
+            #expect(try await anna.submit("/me/passkeys/1/remove").location == "/me/security")
+            #expect(try await !anna.get("/me/security").text.contains("Work laptop"))
+            try await anna.submit("/me/sign-out")
+            try await anna.get("/me/sign-in")
+            #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna)).status == 403)
+            let actions = try fixture.store.audit.entries(since: 0, actor: nil, action: nil, limit: 10).map(\.action)
+            #expect(actions.contains("passkey.add") && actions.contains("passkey.remove"))
+        }
+    }
+
+    @Test func aChallengeIsUsedOnceInItsBrowserAndInTime() async throws {
+        try await withPasskey { fixture, anna, authenticator in
+            let thief = Browser(fixture)
+            try await thief.get("/me/sign-in")
+            let foreign = try challenge(thief)
+            #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna, challenge: foreign)).status == 403)
+            try await anna.get("/me/sign-in")
+            let (form, cookie) = (try signIn(authenticator, anna), anna.cookies["__Host-postern-browser"])
+            #expect(try await anna.submit("/me/passkey", form).location == "/me")
+            // The same answer again, in the same browser.
+            let again = Browser(fixture)
+            again.take("__Host-postern-browser", cookie)
+            try await again.get("/me/sign-in")
+            #expect(try await again.submit("/me/passkey", form).status == 403)
+            try await again.get("/me/sign-in")
+            let late = try signIn(authenticator, again)
+            fixture.now += PasskeyLimits.challenge
+            #expect(try await again.submit("/me/passkey", late).status == 403)
+            try await again.get("/me/sign-in")
+            #expect(try await again.submit("/me/passkey", signIn(authenticator, again)).location == "/me")
+        }
+    }
+
+    @Test func whatDoesNotVerifySignsNobodyIn() async throws {
+        try await withPasskey { fixture, anna, authenticator in
+            var changed: [(String, [String: String])] = [
+                ("another origin", try signIn(authenticator, anna, origin: "https://relay.example.evil.example")),
+                ("another user", try signIn(authenticator, anna, handle: fixture.store.passkeys.userHandle("bob"))),
+                ("a made-up challenge", try signIn(authenticator, anna, challenge: Array(repeating: 1, count: 56))),
+            ]
+            var other = authenticator
+            other.flags = .userPresent
+            changed.append(("no verification of the user", try signIn(other, anna)))
+            other = authenticator
+            other.rpID = "example"
+            changed.append(("another relying party", try signIn(other, anna)))
+            other = try self.authenticator()
+            changed.append(("another key", try signIn(other, anna)))
+            other = try self.authenticator(9)
+            changed.append(("an unknown passkey", try signIn(other, anna)))
+            var answers: Set<String> = []
+            for (what, form) in changed {
+                let visitor = Browser(fixture)
+                visitor.take("__Host-postern-browser", anna.cookies["__Host-postern-browser"])
+                try await visitor.get("/me/sign-in")
+                let answer = try await visitor.submit("/me/passkey", form)
+                #expect(answer.status == 403, "\(what)")
+                answers.insert(answer.text.replacing(/(value|data-challenge)="[A-Za-z0-9_-]*"/, with: ""))
+                #expect(visitor.cookies["__Host-postern-session"] == nil)
+            }
+            // Why, stands in the log alone.
+            #expect(answers.count == 1)
+            #expect(fixture.log.lines.filter { $0.contains("a sign-in by passkey was refused") }.count == changed.count)
+            #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna)).location == "/me")
+        }
+    }
+
+    @Test func aCopiedAuthenticatorIsNoticed() async throws {
+        try await withPasskey { fixture, anna, authenticator in
+            var authenticator = authenticator
+            authenticator.signCount = 7
+            #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna)).location == "/me")
+            let copy = Browser(fixture)
+            try await copy.get("/me/sign-in")
+            authenticator.signCount = 7
+            #expect(try await copy.submit("/me/passkey", signIn(authenticator, copy)).status == 403)
+            #expect(fixture.log.lines.contains { $0.contains("may have been copied") })
+        }
+    }
+
+    @Test func aPasskeyIsNotAddedTwiceNorToAnotherUser() async throws {
+        try await withPasskey { fixture, anna, authenticator in
+            let bob = Browser(fixture)
+            try await bob.signIn("bob")
+            try await bob.get("/me/security")
+            #expect(try await bob.submit("/me/passkeys", registration(authenticator, bob)).status == 422)
+            #expect(bob.page.text.contains("known already"))
+            let second = try self.authenticator(2)
+            try await bob.get("/me/security")
+            let form = try registration(second, bob, name: "  ")
+            #expect(try await bob.submit("/me/passkeys", form).location == "/me/security")
+            try await bob.get("/me/security")
+            #expect(try await bob.submit("/me/passkeys", form).status == 422)
+            #expect(try fixture.store.passkeys.passkeys(user: "bob").map(\.name) == ["Passkey"])
+            // Another's is not there, whatever is done with its number.
+            let number = try #require(try fixture.store.passkeys.passkeys(user: "anna").first?.number)
+            try await bob.get("/me/security")
+            #expect(try await bob.submit("/me/passkeys/\(number)/remove").status == 404)
+        }
+    }
+
+    @Test func aRegistrationOfAnotherPageIsRefused() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            try await anna.get("/me/security")
+            let authenticator = try authenticator()
+            for form in [
+                try registration(authenticator, anna, origin: "https://evil.example"),
+                try registration(authenticator, anna, challenge: Array(repeating: 1, count: 56)),
+            ] {
+                try await anna.get("/me/security")
+                #expect(try await anna.submit("/me/passkeys", form).status == 422)
+            }
+            #expect(try fixture.store.passkeys.passkeys(user: "anna").isEmpty)
+        }
+    }
+
+    @Test func aSessionEndsFromAnotherBrowser() async throws {
+        try await PortalFixture.with { fixture in
+            let (phone, laptop) = (Browser(fixture), Browser(fixture))
+            try await phone.signIn("anna")
+            try await laptop.signIn("anna")
+            try await laptop.get("/me/security")
+            #expect(laptop.page.text.contains("This browser") && laptop.page.text.contains("Another browser"))
+            let number = try #require(laptop.page.first(/\/me\/sessions\/([0-9]+)\/end/))
+            #expect(try await laptop.submit("/me/sessions/\(number)/end").location == "/me/security")
+            #expect(try await phone.get("/me").location == "/me/sign-in")
+            #expect(try await laptop.get("/me").status == 200)
+        }
+    }
+
+    /// Names and octets of passkeys are sealed or say nothing: no one reads them in the database.
+    @Test func aPasskeysNameIsSealed() async throws {
+        try await withPasskey { fixture, _, _ in
+            let rows: [[UInt8]] = try fixture.store.database.values("SELECT name_sealed FROM passkeys")
+            #expect(rows.count == 1 && !rows[0].containsSequence(Array("laptop".utf8)))
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate func containsSequence(_ other: [UInt8]) -> Bool { firstRange(of: other) != nil }
+}

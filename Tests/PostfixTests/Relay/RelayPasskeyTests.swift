@@ -1,0 +1,85 @@
+// Passkeys in a real browser, with the authenticator that WebDriver plugs in.
+
+import Foundation
+import InternetMessage
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix, Browser.isThere) struct RelayPasskeyTests {
+    private func code(_ message: SinkMessage) throws -> String {
+        let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
+        let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+        return String(try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
+    }
+
+    /// Anna signs in by a code, adds a passkey, and signs out.
+    private func addPasskey(_ browser: Browser, _ fixture: RelayFixture, _ url: String) throws {
+        try browser.open(url + "/me/sign-in")
+        try browser.type("anna@home.example", into: "#email")
+        try browser.click("form[action='/me/sign-in'] button")
+        #expect(try browser.shows("h1", "Check your inbox"))
+        try browser.type(try code(try fixture.arrival(for: "anna@home.example")), into: "#code")
+        try browser.click("main button")
+        #expect(try browser.arrives(at: url + "/me"))
+        try browser.open(url + "/me/security")
+        try browser.type("My phone", into: "#name")
+        try browser.click("#passkey-add button")
+        #expect(try browser.shows("[role=status]", "The passkey is added."))
+    }
+
+    @Test func aPasskeyIsAddedUsedByAutofillAndRefusedOnceRemoved() throws {
+        let (fixture, url) = try home(host: "localhost")
+        defer { fixture.stop() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        let browser = try Browser()
+        defer { browser.quit() }
+        let authenticator = try browser.addAuthenticator()
+        try addPasskey(browser, fixture, url)
+        let made = try browser.passkeys(authenticator)
+        #expect(made.count == 1 && made.first?["isResidentCredential"] as? Bool == true)
+        #expect(made.first?["rpId"] as? String == "localhost")
+
+        // Nothing is clicked: the browser offers the passkey where the address would be typed.
+        try browser.click(".sign-out button")
+        #expect(try browser.arrives(at: url + "/me"))
+        try browser.open(url + "/me/security")
+        #expect(try browser.text("main").contains("last used"))
+
+        // A copy of it, made before that: its count does not rise.
+        var copy = try #require(try browser.passkeys(authenticator).first)
+        copy["signCount"] = 0
+        try browser.setUserVerified(false, authenticator)
+        try browser.click(".sign-out button")
+        #expect(try browser.arrives(at: url + "/me/sign-in"))
+        try browser.replacePasskeys(authenticator, with: copy)
+        try browser.click("#passkey-sign-in button")
+        // Without a fingerprint the browser gives nothing.
+        #expect(try browser.shows("#passkey-sign-in [data-failure]", "The browser did not use a passkey"))
+        try browser.setUserVerified(true, authenticator)
+        try browser.open(url + "/me/sign-in")
+        #expect(try browser.shows("[role=alert]", "This passkey does not sign in here."))
+        #expect(try fixture.process.output.contains("may have been copied"))
+    }
+
+    @Test func aRemovedPasskeySignsNobodyIn() throws {
+        let (fixture, url) = try home(host: "localhost")
+        defer { fixture.stop() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        let browser = try Browser()
+        defer { browser.quit() }
+        _ = try browser.addAuthenticator()
+        try addPasskey(browser, fixture, url)
+        try browser.click(".rows form button")
+        #expect(try browser.shows("[role=status]", "The passkey is removed."))
+        try browser.click(".sign-out button")
+        // The authenticator has it still, and the browser offers it.
+        #expect(try browser.shows("[role=alert]", "This passkey does not sign in here."))
+        // Under another name of the same machine the browser has no passkey for this page.
+        let other = url.replacing("localhost", with: "127.0.0.1")
+        try browser.open(other + "/me/sign-in")
+        try browser.click("#passkey-sign-in button")
+        #expect(try browser.shows("#passkey-sign-in [data-failure]", "The browser did not use a passkey"))
+        #expect(try !fixture.process.output.contains("home.example"))
+    }
+}

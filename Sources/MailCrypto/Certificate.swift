@@ -88,7 +88,7 @@ package final class Certificate: @unchecked Sendable {
         }
     }
 
-    /// An extension: what is in its OCTET STRING, and whether it is critical. Nil where it is not there, or stands twice.
+    /// An extension: what is in its OCTET STRING, and whether it is critical. Nil where it is not there, or is given twice.
     /// - Parameter identifier: in dots, as in `1.3.6.1.4.1.45724.1.1.4`.
     package func extensionValue(_ identifier: String) -> (octets: [UInt8], isCritical: Bool)? {
         guard let object = OBJ_txt2obj(identifier, 1) else {

@@ -102,7 +102,7 @@ package struct RelyingParty: Sendable {
         guard constantTimeEqual(data.rpIDHash, SHA256.hash(Array(id.utf8))) else {
             throw WebAuthnError(.relyingParty, "the credential is for another relying party")
         }
-        guard data.flags.contains(.userPresent) else { throw WebAuthnError(.userPresence, "nobody touched the authenticator") }
+        guard data.flags.contains(.userPresent) else { throw WebAuthnError(.userPresence, "no one touched the authenticator") }
         guard !requiresUserVerification || data.flags.contains(.userVerified) else {
             throw WebAuthnError(.userVerification, "the authenticator does not know who it was")
         }

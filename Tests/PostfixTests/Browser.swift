@@ -160,7 +160,8 @@ final class Browser {
 
     // MARK: An authenticator
 
-    /// Plugs in an authenticator like that of a phone or a laptop (WebAuthn section 11): it knows who touches it, and keeps passkeys.
+    /// Plugs in an authenticator like that of a phone or a laptop (WebAuthn section 11): it knows who touches it, and keeps
+    /// passkeys.
     func addAuthenticator() throws -> String {
         let options: [String: Any] = [
             "protocol": "ctap2", "transport": "internal", "hasResidentKey": true, "hasUserVerification": true,

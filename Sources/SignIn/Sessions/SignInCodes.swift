@@ -49,7 +49,7 @@ extension PortalRepository {
         }
     }
 
-    /// The code of a link; nil, and one that nobody gets in its place, after many wrong ones.
+    /// The code of a link; nil, and one that no one gets in its place, after many wrong ones.
     func addCode(
         _ connection: any DatabaseConnection, link: Int64, user: Int64, browser: String, now: Int64
     ) throws(StoreFailure) -> String? {
@@ -63,7 +63,7 @@ extension PortalRepository {
         return wrong ?? 0 < SignInCodeLimits.triesPerDay ? code : nil
     }
 
-    /// A code that nobody gets, for a browser that asked for nobody's inbox.
+    /// A code that no one gets, for a browser that asked for an inbox that no one has.
     func addCode(browser: String, now: Int64) throws(StoreFailure) {
         let code = try SecretHash.newCode()
         try database.write(.durable) { connection throws(StoreFailure) in

@@ -1,4 +1,4 @@
-// The modules of the OpenID Foundation's certification plans "basic", "form post" and "config", one test each, named after the module.
+// The modules of the OpenID Foundation's certification plans "basic", "form post" and "config": one test each, named after it.
 
 import HTTPTypes
 import JSON

@@ -15,8 +15,9 @@ package struct CBORError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(message) (at octet \(offset))" }
 }
 
-/// The reader. Refused in any case: what is not well-formed (RFC 8949 appendix C), a key that occurs twice, text that is not UTF-8
-/// (section 5.3.1), nesting beyond `maximumDepth`. Linear in the input but for the keys of one map, which are compared by hash.
+/// The reader. Refused in any case: what is not well-formed (RFC 8949 appendix C), a key that occurs twice, text that is not
+/// UTF-8 (section 5.3.1), nesting beyond `maximumDepth`. Linear in the input but for the keys of one map, which are compared by
+/// hash.
 package struct CBORReader {
     /// How much is forgiven.
     package enum Form: Sendable, Hashable {

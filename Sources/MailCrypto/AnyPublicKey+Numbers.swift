@@ -44,8 +44,8 @@ extension AnyPublicKey {
     }
 
     /// Modulus and exponent of an RSA key, big-endian.
-    /// - Throws: `invalidKey` below 2,048 bits or above 8,192, for an exponent that is even, 1 or beyond 32 bits, and for a modulus
-    ///   that anyone can factor (`ROCA`).
+    /// - Throws: `invalidKey` below 2,048 bits or above 8,192, for an exponent that is even, 1 or beyond 32 bits, and for a
+    ///   modulus that anyone can factor (`ROCA`).
     package convenience init(modulus: [UInt8], exponent: [UInt8]) throws(CryptoError) {
         let (modulus, exponent) = (Array(modulus.drop { $0 == 0 }), Array(exponent.drop { $0 == 0 }))
         let bits = modulus.count * 8 - (modulus.first?.leadingZeroBitCount ?? 0)

@@ -2,7 +2,8 @@
 
 import COpenSSL
 
-/// A public key that only verifies. May be shared between threads. Mail and tokens have keys of their own types, with their own forms.
+/// A public key that only verifies. May be shared between threads. Mail and tokens have keys of their own types, with their own
+/// forms.
 package final class AnyPublicKey: Sendable {
     /// What a key is good for. A curve or scheme that no authenticator uses is none of these.
     package enum Kind: Sendable, Hashable {

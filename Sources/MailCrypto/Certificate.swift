@@ -104,8 +104,8 @@ package final class Certificate: @unchecked Sendable {
         return (octets, X509_EXTENSION_get_critical(found) == 1)
     }
 
-    /// Whether this certificate leads to one of the roots, by the others (RFC 5280 section 6). A root may be any certificate of the
-    /// chain, this one too.
+    /// Whether this certificate leads to one of the roots, by the others (RFC 5280 section 6). A root may be any certificate of
+    /// the chain, this one too.
     package func leads(to roots: [Certificate], by others: [Certificate], _ validity: Validity) -> Bool {
         defer { drainLibraryErrors() }
         guard let store = X509_STORE_new() else { return false }

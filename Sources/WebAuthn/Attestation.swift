@@ -69,8 +69,8 @@ enum AttestationFormat: String {
     case fidoU2F = "fido-u2f"
     case androidKey = "android-key"
 
-    /// Registered formats (RFC 8809) that are taken as saying nothing: no one who asks for no attestation gets them, and a statement
-    /// that is not looked at changes nothing of the credential.
+    /// Registered formats (RFC 8809) that are taken as saying nothing: no one who asks for no attestation gets them, and a
+    /// statement that is not looked at changes nothing of the credential.
     static let unverified: Set<String> = ["tpm", "android-safetynet", "compound"]
 
     /// Verifies a statement; the certificates by which it is to be traced, the one that signed first.

@@ -35,8 +35,8 @@ enum ClientData {
     /// Octets of client data: an origin and a challenge, with room for what browsers may add.
     private static let longest = 16_384
 
-    /// Compares the octets, as they came, with what is expected. Members that are not known here are left alone: browsers add some
-    /// in order that no one compares texts.
+    /// Compares the octets, as they came, with what is expected. Members that are not known here are left alone: browsers add
+    /// some in order that no one compares texts.
     static func check(
         _ octets: [UInt8], _ ceremony: Ceremony, challenge: [UInt8], _ expected: ExpectedClient
     ) throws(WebAuthnError) {

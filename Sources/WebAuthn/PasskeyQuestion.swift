@@ -24,7 +24,8 @@ package struct PasskeyQuestion: Sendable {
     /// Why a line is no question.
     private struct Unreadable: Error { let reason: String }
 
-    /// The answer to a line: `{id, valid, …}`. A line that is no question is not valid either, and its `error` begins with `question`.
+    /// The answer to a line: `{id, valid, …}`. A line that is no question is not valid either, and its `error` begins with
+    /// `question`.
     package static func answer(_ line: [UInt8]) -> JSONObject {
         let object: JSONObject
         do throws(JSONError) { object = try StrictJSON.parseObject(line, limit: maximumLength) } catch {

@@ -1,5 +1,5 @@
-// The two ceremonies as a relying party checks them (WebAuthn Level 3 sections 7.1 and 7.2). Pure: what was given and what is known of
-// the credential is handed in.
+// The two ceremonies as a relying party checks them (WebAuthn Level 3 sections 7.1 and 7.2). Pure: what was given and what is
+// known of the credential is handed in.
 
 import MailCrypto
 

@@ -5,6 +5,7 @@ import Foundation
 import PosternPostgres
 import PostgresHarness
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
@@ -129,16 +130,13 @@ struct PostgresPoolTests {
             let database = try open()
             defer { try? database.close() }
             _ = database.first
-            try server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay'")
-            // One of the two finds out, whichever was idle.
-            _ = try? database.rows("SELECT 1")
             let count = "SELECT 'open=' || COUNT(*) FROM pg_stat_activity WHERE usename = 'relay'"
-            let isThere = try (0..<600).contains { _ in
-                if try server.psql(count).contains("open=3") { return true }
-                Thread.sleep(forTimeInterval: 0.05)
-                return false
-            }
-            #expect(isThere)
+            // All are there before they are ended: one that is made a moment later would be found well, and the others idle.
+            try wait("three connections", atMost: 60) { try server.psql(count).contains("open=3") }
+            try server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay'")
+            // Whoever asks next finds out.
+            _ = try? database.rows("SELECT 1")
+            try wait("three connections again", atMost: 60) { try server.psql(count).contains("open=3") }
         }
     }
 

@@ -9,6 +9,8 @@ import Testing
     @Test(arguments: [
         ("Sources/Support", ["Glibc", "Swift"]),
         ("Sources/JSON", ["Support"]),
+        ("Sources/CBOR", []),
+        ("Sources/WebAuthn", ["CBOR", "JSON", "MailCrypto", "Support"]),
         ("Sources/InternetMessage", ["Glibc", "Support"]),
         ("Sources/MailCrypto", ["COpenSSL", "Support", "Synchronization"]),
         ("Sources/MailAuth", ["Glibc", "InternetMessage", "MailCrypto", "Support", "Synchronization"]),

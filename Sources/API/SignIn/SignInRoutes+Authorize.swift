@@ -7,8 +7,8 @@ import HTTPTypes
 import Hummingbird
 import Support
 
-/// A request is checked, sealed into an identifier and handed to the page; the page's backend answers it at /v1/authorizations; the
-/// browser that asked fetches the answer here, in the response mode that the app asked for.
+/// A request is checked, sealed into an identifier and handed to the page; the page's backend answers it at /v1/authorizations;
+/// the browser that asked fetches the answer here, in the response mode that the app asked for.
 extension SignInRoutes {
     /// Octets of a request as a form.
     private static let formLimit = AuthorizationParameters.maximumLength

@@ -184,8 +184,8 @@ package struct InboxConfirmationRepository: Sendable {
         return confirmed
     }
 
-    /// Deletes verifications, links, codes and sessions that expired, and notices that no limit looks at any more; at most `limit` of
-    /// each. Gives the largest of the numbers: where it is `limit` there may be more.
+    /// Deletes verifications, links, codes and sessions that expired, and notices that no limit looks at any more; at most
+    /// `limit` of each. Gives the largest of the numbers: where it is `limit` there may be more.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             var most = 0

@@ -1,4 +1,5 @@
-// Between /auth/authorize and the answer: the request on its way through the sign-in page, and the answer on its way to the browser.
+// Between /auth/authorize and the answer: the request on its way through the sign-in page, and the answer on its way to the
+// browser.
 
 import Accounts
 import Database
@@ -77,9 +78,9 @@ package struct PendingAuthorizations: Sendable {
     }
 
     /// Keeps the answer to a request for its browser, for as long as a code lives. Refused where the request was answered.
-    /// - Returns: a ticket for the answer, for the browser that the user signed in with. The answer needs the ticket and the cookie
-    ///   of the browser that asked: whoever lets another sign in for their own request has the cookie alone, and the other the
-    ///   ticket alone.
+    /// - Returns: a ticket for the answer, for the browser that the user signed in with. The answer needs the ticket and the
+    ///   cookie of the browser that asked: whoever lets another sign in for their own request has the cookie alone, and the other
+    ///   the ticket alone.
     package func answer(_ identifier: String, with response: AuthorizationResponse, now: Int64) throws(StoreFailure) -> String {
         guard let (token, _) = Self.parts(identifier), let pending = open(identifier, now: now) else {
             throw .refused(.invalid, "the request is unknown or has expired")

@@ -249,8 +249,8 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// Deletes codes, access tokens, assertions and answers that expired, at most 1,000 of each at a time; how many there were of the
-    /// most frequent.
+    /// Deletes codes, access tokens, assertions and answers that expired, at most 1,000 of each at a time; how many there were of
+    /// the most frequent.
     package func deleteExpired(now: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try [

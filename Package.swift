@@ -70,6 +70,7 @@ let package = Package(
         .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "CBOR", swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
+        .target(name: "Languages", dependencies: ["JSON"], resources: [.embedInCode("Texts")], swiftSettings: strict),
 
         // MARK: Pure modules: no I/O, no clock
         .target(name: "InternetMessage", dependencies: ["Support"], swiftSettings: pure),
@@ -135,8 +136,9 @@ let package = Package(
         .target(
             name: "Portal",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Mail", "MailCrypto", "RelayCore", "SignIn", "Support",
-                "WebAuthn", hummingbird, httpTypes, mustache, logging,
+                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto", "RelayCore",
+                "SignIn",
+                "Support", "WebAuthn", hummingbird, httpTypes, mustache, logging,
             ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
             name: "SMTP",
@@ -145,7 +147,8 @@ let package = Package(
         .target(
             name: "Mail",
             dependencies: [
-                "Accounts", "Concurrency", "InternetMessage", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support", mustache,
+                "Accounts", "Concurrency", "InternetMessage", "Languages", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support",
+                mustache,
             ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
 
         // MARK: An installation, and what runs on it
@@ -162,8 +165,9 @@ let package = Package(
         .target(
             name: "Relay",
             dependencies: [
-                "Concurrency", "DNSClient", "InternetMessage", "Mail", "MailAuth", "MailCrypto", "Milter", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support", logging,
+                "Concurrency", "DNSClient", "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "Milter",
+                "PosternConfiguration", "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support",
+                logging,
                 serviceLifecycle,
             ], swiftSettings: strict),
         .target(
@@ -352,8 +356,9 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting", "Portal", "PosternSQLite",
-                "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support", "TestSupport", "WebAuthn", hummingbird,
+                "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "PasskeyTesting", "Portal",
+                "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support", "TestSupport", "WebAuthn",
+                hummingbird,
                 hummingbirdTesting, httpTypes, logging,
             ], swiftSettings: strict),
         .testTarget(

@@ -413,9 +413,15 @@ let package = Package(
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
             swiftSettings: strict),
-        .executableTarget(
-            name: "relay-demo", dependencies: ["InternetMessage", "PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo",
+        .target(
+            name: "DemoSupport", dependencies: ["InternetMessage", "PostfixHarness"], path: "Tests/DemoSupport",
             swiftSettings: strict),
+        .executableTarget(
+            name: "relay-demo", dependencies: ["DemoSupport", "PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "sign-in-demo", dependencies: ["DemoSupport", "PostfixHarness", "RelayHarness"], path: "Tests/SignInDemo",
+            exclude: ["app.py", "index.html"], swiftSettings: strict),
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(

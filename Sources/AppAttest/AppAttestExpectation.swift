@@ -29,8 +29,8 @@ package struct AppAttestExpectation: Sendable {
         self.clientData = clientData
     }
 
-    /// What an attestation is made over: SHA-256 of the client data, or the client data, which Apple's own sample passes as the hash.
-    /// Either binds it to the challenge.
+    /// What an attestation is made over: SHA-256 of the client data, or the client data, which Apple's own sample passes as the
+    /// hash. Either binds it to the challenge.
     var attestedHashes: [[UInt8]] { [SHA256.hash(clientData), clientData] }
 
     /// Whether authenticator data begin with SHA-256 of the app id.

@@ -4,8 +4,8 @@ import JSON
 import MailCrypto
 import Support
 
-/// A request: `{id, app_id, environment, key_id, client_data, attestation | assertion, public_key, counter, now, roots}`. Octets are
-/// hexadecimal, or base64 as Apple's interfaces give them.
+/// A request: `{id, app_id, environment, key_id, client_data, attestation | assertion, public_key, counter, now, roots}`. Octets
+/// are hexadecimal, or base64 as Apple's interfaces give them.
 package struct AttestationLine {
     /// Longest line read, in octets.
     package static let maximumLength = 1_048_576

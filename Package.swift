@@ -79,6 +79,8 @@ let package = Package(
         .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto", "Support"], swiftSettings: pure),
         .target(
             name: "WebAuthn", dependencies: ["CBOR", "JSON", "MailCrypto", "Support"], swiftSettings: pure),
+        .target(
+            name: "AppAttest", dependencies: ["CBOR", "JSON", "MailCrypto", "Support", "WebAuthn"], swiftSettings: pure),
         .target(name: "CEL", dependencies: ["Support"], path: "policy/CEL", swiftSettings: pure),
         .target(
             name: "RiskPolicy", dependencies: ["CEL", "Support", yams],
@@ -227,7 +229,7 @@ let package = Package(
         .target(
             name: "SignInCommands",
             dependencies: [
-                "Accounts", "CommandSupport", "JSON", "PosternConfiguration", "SignIn", "WebAuthn", argumentParser,
+                "Accounts", "AppAttest", "CommandSupport", "JSON", "PosternConfiguration", "SignIn", "WebAuthn", argumentParser,
                 asyncHTTPClient, logging,
             ], path: "Sources/Commands/SignIn", swiftSettings: strict),
         .target(
@@ -315,6 +317,8 @@ let package = Package(
             name: "WebAuthnTests",
             dependencies: ["CBOR", "JSON", "MailCrypto", "PasskeyTesting", "Support", "TestSupport", "WebAuthn"],
             swiftSettings: strict),
+        .testTarget(
+            name: "AppAttestTests", dependencies: ["AppAttest", "JSON", "Support", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(
             name: "MailAuthTests",

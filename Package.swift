@@ -368,8 +368,8 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "InternetMessage", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "Accounts", "Database", "PostfixHarness",
-                "RelayCore", "SMTP",
+                "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "Accounts", "Database",
+                "PostfixHarness", "RelayCore", "SMTP",
             ], swiftSettings: strict),
         .testTarget(
             name: "SignInTests",

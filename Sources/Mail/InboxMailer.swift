@@ -115,6 +115,11 @@ package struct InboxMailer: Sendable {
         try send(.change, to: inbox, answer: nil, values, now: now)
     }
 
+    /// Tells a user that someone signed in as them, in a browser that was new.
+    package func sendNewBrowser(to inbox: InboxAddress, in language: Catalogue, now: Int64) throws {
+        try send(.newBrowser, to: inbox, answer: nil, values(in: language), in: language, now: now)
+    }
+
     private func values(
         code: String? = nil, link: String? = nil, seconds: Int64? = nil, in language: Catalogue = .english
     ) -> NoticeValues {

@@ -15,6 +15,11 @@ struct PortalCookies: Sendable {
     /// Whoever may become a user by the code that was mailed, sealed.
     static let signUp = "postern-sign-up"
 
+    /// Whose browser it is; opens nothing.
+    static let known = "postern-known"
+    /// Seconds: as long as browsers keep a cookie at most (RFC 6265bis section 5.5).
+    static let knownAge: Int64 = 400 * 86_400
+
     /// Seconds for which a page may still say what was done: the next one comes at once.
     static let tellingAge: Int64 = 30
 

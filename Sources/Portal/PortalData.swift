@@ -57,7 +57,8 @@ extension PortalPage {
             return try request.html("link", title: request.language.text("This link has expired"), status: .gone)
         }
         return request.redirect(
-            "/me/goodbye", cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
+            "/me/goodbye",
+            cookies: [PortalCookies.session, PortalCookies.browser, PortalCookies.known].map(cookies.remove))
     }
 }
 

@@ -47,7 +47,7 @@ extension PortalPage {
                 userHandle: handle.isEmpty ? nil : handle, challenge: challenge, browser: browser, replacing: old, now: now())
         }
         switch outcome {
-        case .session(let session): return try enter(request, session)
+        case .session(let session): return try await enter(request, session)
         case .refused(let user, let reason):
             logger.warning(
                 "a sign-in by passkey was refused", metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])

@@ -1,5 +1,6 @@
 // Signing in by a link or a code that is mailed, signing out, and confirming an inbox by the link of its message.
 
+import Accounts
 import SignIn
 import HTTP
 import Hummingbird
@@ -105,7 +106,7 @@ extension PortalPage {
         let old = request.sessionToken
         let session = try await pool.run { try store.page.signIn(link: token, browser: browser, replacing: old, now: now()) }
         guard let session else { return try signInLink(request, .gone, token) }
-        return try enter(request, session, sheet: cookies.sealed(PortalCookies.asked, in: request.request.headers))
+        return try await enter(request, session, sheet: cookies.sealed(PortalCookies.asked, in: request.request.headers))
     }
 
     /// What follows the form: a message is on its way, to be opened here or read anywhere.
@@ -136,11 +137,12 @@ extension PortalPage {
                     "This code is wrong or has expired. After {n} wrong codes only the link in the message works.",
                     ["n": String(SignInCodeLimits.tries)]))
         }
-        return try enter(request, session)
+        return try await enter(request, session)
     }
 
     /// - Parameter sheet: the identifier of an app's request that a link belongs to; otherwise that of the form.
-    func enter(_ request: PortalRequest, _ session: String, sheet: String? = nil) throws -> Response {
+    func enter(_ request: PortalRequest, _ session: String, sheet: String? = nil) async throws -> Response {
+        let known = try await tell(of: session, request)
         let asked = provider == nil ? nil : request.sheet?.identifier ?? sheet
         // A cookie that was there before, whoever put it there, is worth nothing from here on.
         return request.redirect(
@@ -148,7 +150,28 @@ extension PortalPage {
             cookies: [
                 cookies.set(PortalCookies.session, session, age: PageLifetime.session),
                 cookies.set(PortalCookies.browser, try newToken(), age: 86_400),
+                cookies.set(PortalCookies.known, known, age: PortalCookies.knownAge),
             ] + cookies.removeSealed(in: request.request.headers))
+    }
+
+    /// Tells the user where mail goes of a session in a browser that is new; not where they signed in by a message to that inbox.
+    /// - Returns: what the browser keeps.
+    private func tell(of token: String, _ request: PortalRequest) async throws -> String {
+        let kept = cookies.value(PortalCookies.known, in: request.request.headers)
+        let (known, inbox) = try await pool.run {
+            guard let session = try store.page.session(token, now: now()) else { throw PortalRefusal.foreign }
+            let known = store.page.knownBrowser(user: session.userID)
+            guard kept != known else { return (known, nil as InboxAddress?) }
+            let inbox = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
+            return (known, session.method == .mail && inbox?.number == session.inboxNumber ? nil : inbox?.address)
+        }
+        let language = request.language
+        if let inbox {
+            _ = sendLater("no message about a new browser was sent") {
+                try mailer.sendNewBrowser(to: inbox, in: language, now: now())
+            }
+        }
+        return known
     }
 
     func signOut(_ request: PortalRequest, _ session: PageSession) async throws -> Response {

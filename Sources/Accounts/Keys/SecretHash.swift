@@ -15,6 +15,8 @@ package struct SecretHash: Sendable, SecretHolder {
         case signInCode = "sign-in code"
         case signUp = "sign-up"
         case browser
+        /// What a browser keeps in which a user signed in once.
+        case knownBrowser = "known browser"
         case authorizationCode = "authorization code"
         case refreshToken = "refresh token"
         case accessToken = "access token"

@@ -139,6 +139,15 @@ package struct NoticeTemplates: Sendable {
         case .signIn: (PackageResources.sign_in_txt, PackageResources.sign_in_html)
         case .deletion: (PackageResources.deletion_txt, PackageResources.deletion_html)
         case .change: (PackageResources.change_txt, PackageResources.change_html)
+        case .newBrowser: (PackageResources.new_browser_txt, PackageResources.new_browser_html)
+        }
+    }
+
+    /// Every text of the messages that are translated.
+    package static var texts: [String] {
+        NoticeKind.allCases.flatMap { kind in
+            let files = standard(kind)
+            return [files.text, files.html].flatMap { Catalogue.texts(of: String(decoding: $0, as: UTF8.self)) }
         }
     }
 

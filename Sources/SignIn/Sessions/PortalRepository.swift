@@ -4,6 +4,7 @@ import Database
 import Accounts
 import InternetMessage
 import MailCrypto
+import Support
 
 /// How long links and sessions last, in seconds.
 package enum PageLifetime {
@@ -317,6 +318,11 @@ extension DatabaseConnection {
 }
 
 extension PortalRepository {
+    /// What a browser keeps once this user signed in there: 32 characters of base32. It opens nothing.
+    package func knownBrowser(user id: String) -> String {
+        Base32.characters(fromRandom: secrets.hash(.knownBrowser, id))
+    }
+
     /// A random value for the cookie of a browser: 32 characters of base32.
     package static func newBrowserToken() throws(StoreFailure) -> String { try SecretHash.newToken() }
 }

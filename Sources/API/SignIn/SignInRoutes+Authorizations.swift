@@ -54,12 +54,15 @@ extension SignInRoutes {
         let (answer, ticket) = try await parts.run { store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)
-            let given = try store.provider.authorize(authorization, change) { issued throws(StoreFailure) in
+            var ticket: String?
+            let (_, answer) = try store.provider.authorize(authorization, change) { given, connection throws(StoreFailure) in
+                guard let identifier = body.request, let asked = pending?.request else { return }
+                let response = Self.response(asked, code: given.code, given.answer)
+                ticket = try store.authorizations.answer(connection, identifier, with: response, now: time)
+            } finish: { issued throws(StoreFailure) -> (code: String, answer: JSONObject) in
                 (issued.code, try Self.answer(issued, body, maker))
             }
-            guard let identifier = body.request, let asked = pending?.request else { return (given.1, nil as String?) }
-            let response = Self.response(asked, code: given.0, given.1)
-            return (given.1, try store.authorizations.answer(identifier, with: response, now: time))
+            return (answer, ticket)
         }
         return ticket.map(continuation) ?? .object(answer)
     }
@@ -86,6 +89,10 @@ extension SignInRoutes {
             throw Problem.conflict("the app asked for another user")
         }
         body.userHint = pending.subjectHint ?? body.userHint
+        guard body.authTime != nil || !pending.needsAuthenticationTime else {
+            throw Problem.invalid(
+                "it is missing: the app asked when the user signed in (prompt=login or max_age)", at: "/auth_time")
+        }
         guard pending.accepts(authenticatedAt: body.authTime ?? now) else {
             throw Problem.conflict("the app asked for a newer sign-in (prompt=login or max_age): let the user sign in again")
         }

@@ -70,6 +70,7 @@ let package = Package(
         .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "CBOR", swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
+        .target(name: "Languages", dependencies: ["JSON"], resources: [.embedInCode("Texts")], swiftSettings: strict),
 
         // MARK: Pure modules: no I/O, no clock
         .target(name: "InternetMessage", dependencies: ["Support"], swiftSettings: pure),
@@ -78,6 +79,8 @@ let package = Package(
         .target(name: "RelayCore", dependencies: ["InternetMessage", "MailAuth", "MailCrypto", "Support"], swiftSettings: pure),
         .target(
             name: "WebAuthn", dependencies: ["CBOR", "JSON", "MailCrypto", "Support"], swiftSettings: pure),
+        .target(
+            name: "AppAttest", dependencies: ["CBOR", "JSON", "MailCrypto", "Support", "WebAuthn"], swiftSettings: pure),
         .target(name: "CEL", dependencies: ["Support"], path: "policy/CEL", swiftSettings: pure),
         .target(
             name: "RiskPolicy", dependencies: ["CEL", "Support", yams],
@@ -135,8 +138,9 @@ let package = Package(
         .target(
             name: "Portal",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Mail", "MailCrypto", "RelayCore", "SignIn", "Support",
-                "WebAuthn", hummingbird, httpTypes, mustache, logging,
+                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto", "RelayCore",
+                "SignIn",
+                "Support", "WebAuthn", hummingbird, httpTypes, mustache, logging,
             ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
             name: "SMTP",
@@ -145,7 +149,8 @@ let package = Package(
         .target(
             name: "Mail",
             dependencies: [
-                "Accounts", "Concurrency", "InternetMessage", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support", mustache,
+                "Accounts", "Concurrency", "InternetMessage", "Languages", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support",
+                mustache,
             ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
 
         // MARK: An installation, and what runs on it
@@ -162,8 +167,9 @@ let package = Package(
         .target(
             name: "Relay",
             dependencies: [
-                "Concurrency", "DNSClient", "InternetMessage", "Mail", "MailAuth", "MailCrypto", "Milter", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support", logging,
+                "Concurrency", "DNSClient", "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "Milter",
+                "PosternConfiguration", "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support",
+                logging,
                 serviceLifecycle,
             ], swiftSettings: strict),
         .target(
@@ -223,7 +229,7 @@ let package = Package(
         .target(
             name: "SignInCommands",
             dependencies: [
-                "Accounts", "CommandSupport", "JSON", "PosternConfiguration", "SignIn", "WebAuthn", argumentParser,
+                "Accounts", "AppAttest", "CommandSupport", "JSON", "PosternConfiguration", "SignIn", "WebAuthn", argumentParser,
                 asyncHTTPClient, logging,
             ], path: "Sources/Commands/SignIn", swiftSettings: strict),
         .target(
@@ -311,6 +317,8 @@ let package = Package(
             name: "WebAuthnTests",
             dependencies: ["CBOR", "JSON", "MailCrypto", "PasskeyTesting", "Support", "TestSupport", "WebAuthn"],
             swiftSettings: strict),
+        .testTarget(
+            name: "AppAttestTests", dependencies: ["AppAttest", "JSON", "Support", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(
             name: "MailAuthTests",
@@ -354,8 +362,9 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting", "Portal", "PosternSQLite",
-                "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support", "TestSupport", "WebAuthn", hummingbird,
+                "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "PasskeyTesting", "Portal",
+                "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support", "TestSupport", "WebAuthn",
+                hummingbird,
                 hummingbirdTesting, httpTypes, logging,
             ], swiftSettings: strict),
         .testTarget(
@@ -410,9 +419,15 @@ let package = Package(
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
             swiftSettings: strict),
-        .executableTarget(
-            name: "relay-demo", dependencies: ["InternetMessage", "PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo",
+        .target(
+            name: "DemoSupport", dependencies: ["InternetMessage", "PostfixHarness"], path: "Tests/DemoSupport",
             swiftSettings: strict),
+        .executableTarget(
+            name: "relay-demo", dependencies: ["DemoSupport", "PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "sign-in-demo", dependencies: ["DemoSupport", "PostfixHarness", "RelayHarness"], path: "Tests/SignInDemo",
+            exclude: ["app.py", "index.html"], swiftSettings: strict),
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(

@@ -27,6 +27,7 @@ let package = Package(
         module("JSON", ["Support"]),
         module("CBOR"),
         module("WebAuthn", ["CBOR", "JSON", "MailCrypto", "Support"]),
+        module("AppAttest", ["CBOR", "JSON", "MailCrypto", "Support", "WebAuthn"]),
         module("Concurrency"),
         module("InternetMessage", ["Support"]),
         module("MailCrypto", ["COpenSSL"]),
@@ -54,7 +55,8 @@ let package = Package(
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "CBOR", "CEL", "InternetMessage", "MailAuth", "MailTesting", "RelayCore", "RiskPolicy", "Milter", "MilterTesting",
+                "AppAttest", "CBOR", "CEL", "InternetMessage", "MailAuth", "MailTesting", "RelayCore", "RiskPolicy", "Milter",
+                "MilterTesting",
                 "RelayMilter",
                 "IdentityParsing", "DNSWire", "JSON", "Support", "WebAuthn",
                 .product(name: "Logging", package: "swift-log"),

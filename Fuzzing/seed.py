@@ -3,7 +3,7 @@
 
 usage: seed.py CORPUS_FOLDER PROJECT_FOLDER [CONFORMANCE_FOLDER]
 """
-import gzip, hashlib, io, json, pathlib, struct, sys, zipfile, zlib
+import base64, gzip, hashlib, io, json, pathlib, struct, sys, zipfile, zlib
 
 corpus, project = map(pathlib.Path, sys.argv[1:3])
 public = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 and pathlib.Path(sys.argv[3]).is_dir() else None
@@ -92,6 +92,9 @@ add('authorize', b'client_id=a&post_logout_redirect_uri=https%3A%2F%2Fapp.exampl
 for item in ('a301020326 2041ff'.replace(' ', ''), '9f01820203ff', 'bf61610161629f0203ffff', 'd818456449455446', 'f97e00', '3903e7'):
     add('cbor', bytes.fromhex(item))
 
+add('attest', json.dumps({'id': 1, 'app_id': 'TEAM.app', 'environment': 'development', 'client_data': '00', 'attestation': 'a0',
+                          'key_id': '00' * 32, 'now': '2026-01-01T00:00:00Z', 'roots': []}))
+
 if public:
     for name in ('appendix_a.json', 'fail.json'):
         for case in json.loads((public / 'cbor' / name).read_text()):
@@ -101,6 +104,13 @@ if public:
         add('cbor', bytes.fromhex(vector['registration']['attestationObject']))
         add('webauthn', bytes.fromhex(vector['authentication']['authenticatorData']))
         add('webauthn', bytes.fromhex(vector['expected']['credentialPublicKeyCOSE']))
+    samples = json.loads((public / 'app-attest/samples.json').read_text())
+    for sample in samples['attestations']:
+        add('attest', base64.b64decode(sample['attestationObjectBase64']))
+    for sample in samples['assertions']:
+        add('attest', base64.b64decode(sample['assertionBase64']))
+        add('attest', json.dumps({'id': 1, 'app_id': sample['appId'], 'client_data': '00', 'assertion': sample['assertionBase64'],
+                                  'public_key': sample['publicKeyX963'], 'counter': 0}))
     for folder in ('mail', 'replies', 'calendar'):
         for path in files(public / folder):
             message(path.read_bytes(), ['header', 'mime'] + (['reply'] if folder != 'mail' else []))

@@ -19,7 +19,7 @@ import Testing
         ["address", "off"], ["address", "retire"], ["dkim"], ["dkim", "generate"], ["dkim", "list"], ["dkim", "activate"],
         ["dkim", "retire"], ["dkim", "dns"], ["issuer"], ["issuer", "add"],
         ["issuer", "list"], ["issuer", "show"], ["issuer", "remove"], ["issuer", "test"], ["token"], ["token", "verify"],
-        ["passkey"], ["passkey", "verify"],
+        ["passkey"], ["passkey", "verify"], ["attestation"], ["attestation", "verify"],
         ["signing-key"],
         ["signing-key", "generate"], ["signing-key", "list"], ["signing-key", "rotate"], ["signing-key", "retire"],
         ["signing-key", "jwks"], ["verify"], ["doctor"], ["source", "check"], ["import"], ["app", "redirect"],

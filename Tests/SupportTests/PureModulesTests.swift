@@ -11,6 +11,7 @@ import Testing
         ("Sources/JSON", ["Support"]),
         ("Sources/CBOR", []),
         ("Sources/WebAuthn", ["CBOR", "JSON", "MailCrypto", "Support"]),
+        ("Sources/AppAttest", ["CBOR", "JSON", "MailCrypto", "Support", "WebAuthn"]),
         ("Sources/InternetMessage", ["Glibc", "Support"]),
         ("Sources/MailCrypto", ["COpenSSL", "Support", "Synchronization"]),
         ("Sources/MailAuth", ["Glibc", "InternetMessage", "MailCrypto", "Support", "Synchronization"]),

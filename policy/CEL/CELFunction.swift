@@ -7,6 +7,11 @@ package enum CELFunction: String, Sendable, CaseIterable {
     case bool, int, uint, double, string, bytes, timestamp, duration
     case getFullYear, getMonth, getDate, getDayOfMonth, getDayOfWeek, getDayOfYear
     case getHours, getMinutes, getSeconds, getMilliseconds
+    case ip, cidr, isIP, isCIDR
+    /// A function, though it looks like a method.
+    case isCanonical = "ip.isCanonical"
+    case family, isUnspecified, isLoopback, isLinkLocalMulticast, isLinkLocalUnicast, isGlobalUnicast
+    case containsIP, containsCIDR, masked, prefixLength
 
     /// The type of the result for arguments of these types (a method's target first), or nil where no overload takes them.
     func result(isMethod: Bool, _ arguments: [CELType]) -> CELType? {
@@ -32,7 +37,7 @@ package enum CELFunction: String, Sendable, CaseIterable {
         case .uint: return !isMethod && isOne && takes(.int, .uint, .double, .string) ? .uint : nil
         case .double: return !isMethod && isOne && takes(.int, .uint, .double, .string) ? .double : nil
         case .string:
-            let fits = takes(.bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration)
+            let fits = takes(.bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration, .ip, .cidr)
             return !isMethod && isOne && fits ? .string : nil
         case .bytes: return !isMethod && isOne && takes(.bytes, .string) ? .bytes : nil
         case .timestamp: return !isMethod && isOne && takes(.timestamp, .string, .int) ? .timestamp : nil
@@ -44,14 +49,26 @@ package enum CELFunction: String, Sendable, CaseIterable {
         case .getFullYear, .getMonth, .getDate, .getDayOfMonth, .getDayOfWeek, .getDayOfYear:
             guard isMethod, takes(.timestamp) else { return nil }
             return isOne || (arguments.count == 2 && arguments[1].goesWith(.string)) ? .int : nil
+        case .ip: return isOne && takes(isMethod ? .cidr : .string) ? .ip : nil
+        case .cidr: return isOne && takes(.string) ? .cidr : nil
+        case .isIP, .isCIDR, .isCanonical: return isOne && takes(.string) ? .bool : nil
+        case .family: return isOne && takes(.ip) ? .int : nil
+        case .isUnspecified, .isLoopback, .isLinkLocalMulticast, .isLinkLocalUnicast, .isGlobalUnicast:
+            return isOne && takes(.ip) ? .bool : nil
+        case .masked: return isOne && takes(.cidr) ? .cidr : nil
+        case .prefixLength: return isOne && takes(.cidr) ? .int : nil
+        case .containsIP, .containsCIDR:
+            guard arguments.count == 2, takes(.cidr) else { return nil }
+            return arguments[1].goesWith(.string) || arguments[1] == (self == .containsIP ? .ip : .cidr) ? .bool : nil
         }
     }
 
-    /// Whether the function is called as `x.f()`; `size` may be called both ways.
+    /// Whether the function is called as `x.f()`; `size` and `ip` may be called both ways.
     var isCalled: (asMethod: Bool, asFunction: Bool) {
         switch self {
-        case .size: (true, true)
+        case .size, .ip: (true, true)
         case .type, .dyn, .bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration: (false, true)
+        case .cidr, .isIP, .isCIDR, .isCanonical: (false, true)
         default: (true, false)
         }
     }
@@ -69,7 +86,7 @@ extension BinaryOperator {
             if left.isNumber, right.isNumber { return .bool }
             let type = left == .dyn ? right : left
             switch type {
-            case .list, .map, .null, .type: return nil
+            case .list, .map, .null, .type, .ip, .cidr: return nil
             default: return left.goesWith(right) ? .bool : nil
             }
         case .in:

@@ -3,6 +3,8 @@
 /// A type as the checker knows it.
 package indirect enum CELType: Sendable, Equatable {
     case bool, int, uint, double, string, bytes, null, timestamp, duration
+    /// An IP address, and a range of them.
+    case ip, cidr
     /// The type of types.
     case type
     /// Known only at evaluation; goes with everything.
@@ -22,6 +24,8 @@ package indirect enum CELType: Sendable, Equatable {
         case .null: "null"
         case .timestamp: "timestamp"
         case .duration: "duration"
+        case .ip: "net.IP"
+        case .cidr: "net.CIDR"
         case .type: "type"
         case .dyn: "dyn"
         case .list(let element): "list(\(element.text))"

@@ -16,6 +16,8 @@ package enum CELValue: Sendable {
     case map(CELMap)
     case timestamp(CELTimestamp)
     case duration(CELDuration)
+    case ip(CELAddress)
+    case cidr(CELNetwork)
     case type(String)
     case missing
 
@@ -33,6 +35,8 @@ package enum CELValue: Sendable {
         case .map: "map"
         case .timestamp: "google.protobuf.Timestamp"
         case .duration: "google.protobuf.Duration"
+        case .ip: "net.IP"
+        case .cidr: "net.CIDR"
         case .type: "type"
         case .missing: "missing"
         }
@@ -170,6 +174,8 @@ extension CELValue {
             return "{" + shown.joined(separator: ", ") + (map.entries.count > 20 ? ", …}" : "}")
         case .timestamp(let time): return "timestamp(\"\(time.text)\")"
         case .duration(let duration): return "duration(\"\(duration.text)\")"
+        case .ip(let address): return "ip(\"\(address)\")"
+        case .cidr(let network): return "cidr(\"\(network)\")"
         case .type(let name): return name
         case .missing: return "missing"
         }

@@ -109,6 +109,8 @@ package struct Checker {
         case .bytes: .bytes
         case .timestamp: .timestamp
         case .duration: .duration
+        case .ip: .ip
+        case .cidr: .cidr
         case .type: .type
         case .list(let elements):
             .list(elements.dropFirst().reduce(elements.first.map(type) ?? .dyn) { $0.joined(with: type(of: $1)) })
@@ -163,7 +165,7 @@ package struct Checker {
 
     private static let typeNames: Set<String> = [
         "bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "google.protobuf.Timestamp",
-        "google.protobuf.Duration",
+        "google.protobuf.Duration", "net.IP", "net.CIDR",
     ]
 
     private func declared(_ name: String, _ span: Range<Int>) -> ResolvedExpression? {
@@ -254,6 +256,11 @@ package struct Checker {
     private mutating func call(
         _ node: Syntax, _ name: String, _ target: Syntax?, _ arguments: [Syntax]
     ) throws(ExpressionFault) -> ResolvedExpression {
+        if name == "isCanonical", let target, let (parts, _) = path(target), parts == ["ip"], declared("ip", node.span) == nil,
+            !locals.contains(where: { $0.name == "ip" })
+        {
+            return try call(node, CELFunction.isCanonical.rawValue, nil, arguments)
+        }
         guard let function = CELFunction(rawValue: name) else {
             if target != nil, ["exists", "all", "exists_one", "filter", "map"].contains(name) {
                 return try fault(.unknownName, "\(name)() takes a variable and an expression", node.spot, node.span)

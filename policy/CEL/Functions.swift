@@ -14,6 +14,9 @@ extension Interpreter {
         case .bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration:
             guard arguments.count == 1 else { break }
             return try convert(first, to: function)
+        case .ip, .cidr, .isIP, .isCIDR, .isCanonical, .family, .isUnspecified, .isLoopback, .isLinkLocalMulticast,
+            .isLinkLocalUnicast, .isGlobalUnicast, .containsIP, .containsCIDR, .masked, .prefixLength:
+            if let value = try callAddress(function, arguments) { return value }
         default:
             guard arguments.count <= 2 else { break }
             if case .duration(let duration) = first, arguments.count == 1, let part = durationPart(function, duration) {
@@ -146,6 +149,8 @@ extension Interpreter {
             return .string(text)
         case (.string, .timestamp(let time)): return .string(time.text)
         case (.string, .duration(let duration)): return .string(duration.text)
+        case (.string, .ip(let address)): return .string(address.description)
+        case (.string, .cidr(let network)): return .string(network.description)
         case (.bytes, .string(let text)): return .bytes(Array(text.utf8))
         case (.timestamp, .string(let text)):
             guard let time = CELTimestamp(text: text) else { throw malformed }

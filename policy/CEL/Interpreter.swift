@@ -137,7 +137,7 @@ package struct Interpreter {
         case .missing: return .missing
         case .string(let string):
             try charge(ExpressionLimits.steps(octets: string.utf8.count))
-            return .bool(list.members.contains(ExactString(string)))
+            return .bool(list.contains(string))
         default: return .bool(false)
         }
     }

@@ -127,6 +127,8 @@ extension Interpreter {
         case (.timestamp(let left), .timestamp(let right)): return left == right
         case (.duration(let left), .duration(let right)): return left == right
         case (.type(let left), .type(let right)): return left == right
+        case (.ip(let left), .ip(let right)): return left == right
+        case (.cidr(let left), .cidr(let right)): return left == right
         case (.list(let left), .list(let right)):
             guard left.count == right.count else { return false }
             for (one, other) in zip(left, right) where !(try equal(one, other)) { return false }

@@ -2,14 +2,21 @@
 
 import Synchronization
 
-/// A named list of distinct strings.
+/// A named list of distinct strings. One that is a range of addresses in CIDR notation means all of them.
 package final class StringList: Sendable {
-    /// What `in` asks.
+    /// As written.
     package let members: Set<ExactString>
+    private let ranges: AddressRanges?
     private let ordered = Mutex<[CELValue]?>(nil)
 
     package init(_ members: Set<ExactString>) {
         self.members = members
+        ranges = AddressRanges(members.lazy.map(\.text))
+    }
+
+    /// What `in` asks: whether the text is a member, or an address or range within one that is a range.
+    package func contains(_ text: String) -> Bool {
+        members.contains(ExactString(text)) || ranges?.contain(text) == true
     }
 
     /// How many.

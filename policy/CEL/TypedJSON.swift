@@ -29,6 +29,8 @@ extension CELValue {
                 CELTimestamp(text: text) ?? Int64(text).flatMap { CELTimestamp(seconds: $0) }
             }.map(CELValue.timestamp)
         case "duration": result = text.flatMap { CELDuration(text: $0) }.map(CELValue.duration)
+        case "net.IP": result = text.flatMap { CELAddress($0) }.map(CELValue.ip)
+        case "net.CIDR": result = text.flatMap { CELNetwork($0) }.map(CELValue.cidr)
         case "list":
             guard let elements = content as? [Any] else { return nil }
             let values = elements.compactMap { CELValue(typedJSON: $0, depth: depth + 1) }
@@ -68,6 +70,8 @@ extension CELValue {
         case .type(let name): return ["type": name]
         case .timestamp(let time): return ["timestamp": time.text]
         case .duration(let duration): return ["duration": duration.text]
+        case .ip(let address): return ["net.IP": address.description]
+        case .cidr(let network): return ["net.CIDR": network.description]
         case .missing: return ["missing": NSNull()]
         case .list(let list):
             var elements: [Any] = []

@@ -13,7 +13,7 @@ let targets: [String: FuzzTarget] = [
     "json": TokenFuzzing.json, "jws": TokenFuzzing.jws, "authorize": SignInFuzzing.authorize,
     "cel": PolicyFuzzing.expression, "policy": PolicyFuzzing.policy,
     "milter": MilterFuzzing.dialogue,
-    "cbor": PasskeyFuzzing.cbor, "webauthn": PasskeyFuzzing.webauthn,
+    "cbor": PasskeyFuzzing.cbor, "webauthn": PasskeyFuzzing.webauthn, "attest": PasskeyFuzzing.attest,
 ]
 
 /// Chosen once, before the first input.

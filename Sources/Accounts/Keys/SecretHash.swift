@@ -13,6 +13,7 @@ package struct SecretHash: Sendable, SecretHolder {
         case verificationLink = "verification link"
         case pageLink = "page link"
         case signInCode = "sign-in code"
+        case signUp = "sign-up"
         case browser
         case authorizationCode = "authorization code"
         case refreshToken = "refresh token"

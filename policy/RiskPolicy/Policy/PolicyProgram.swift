@@ -181,6 +181,6 @@ final class PolicyProgram: @unchecked Sendable {
         guard case .string(let text) = input.storage.boxed[boxes[slot]] else { return 0 }
         stepsLeft = max(-1, stepsLeft - 1 - ExpressionLimits.steps(octets: text.utf8.count))
         guard stepsLeft >= 0 else { return 3 }
-        return sets[set].members.contains(ExactString(text)) ? 1 : 0
+        return sets[set].contains(text) ? 1 : 0
     }
 }

@@ -1,0 +1,33 @@
+// An assertion: a device signs with a key that was attested ("Validating apps that connect to your server", assertions).
+
+import CBOR
+import MailCrypto
+import WebAuthn
+
+package enum AppAssertion {
+    /// Verifies an assertion; gives its counter, to be kept.
+    /// - Parameters:
+    ///   - point: the attested key, uncompressed (X9.63), 65 octets.
+    ///   - counter: the one that is kept; the new one must be greater. 0 after the attestation.
+    package static func verify(
+        _ octets: [UInt8], _ expectation: AppAttestExpectation, point: [UInt8], counter: UInt32
+    ) throws(AppAttestError) -> UInt32 {
+        guard point.count == 65, point[0] == 4,
+            let key = try? AnyPublicKey(.p256, x: Array(point[1..<33]), y: Array(point[33...]))
+        else { throw AppAttestError(.publicKey, "it is not an uncompressed point of P-256") }
+        let value: CBORValue
+        do throws(CBORError) { value = try CBORReader.value(of: octets) } catch { throw AppAttestError(.format, "\(error)") }
+        guard value.pairs?.count == 2, let signature = value["signature"]?.bytes,
+            let octets = value["authenticatorData"]?.bytes
+        else { throw AppAttestError(.format, "its members are not signature and authenticatorData") }
+        let data = try AppAttestData(assertion: octets)
+        // The nonce is a hash already, and ECDSA hashes it again.
+        let nonce = SHA256.hash(octets + SHA256.hash(expectation.clientData))
+        guard key.verify(.ecdsaSHA256, signature: signature, message: nonce) else {
+            throw AppAttestError(.signature, "it was not made with the attested key")
+        }
+        guard expectation.isApp(data) else { throw AppAttestError(.appID, "it is for another app") }
+        guard data.value.signCount > counter else { throw AppAttestError(.counter, "it did not rise") }
+        return data.value.signCount
+    }
+}

@@ -354,7 +354,9 @@ let package = Package(
             name: "StoreTests",
             dependencies: [
                 "Accounts", "Administration", "Database", "Decisions", "Events", "Import", "InternetMessage", "MailCrypto",
-                "Monitoring", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "SignIn", "Support", "TestSupport",
+                "Monitoring", "PasskeyTesting", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "SignIn",
+                "Support",
+                "TestSupport", "WebAuthn",
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(

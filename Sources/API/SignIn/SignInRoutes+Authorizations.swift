@@ -55,12 +55,15 @@ extension SignInRoutes {
         let (answer, ticket) = try await parts.run { store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)
-            let given = try store.provider.authorize(authorization, change) { issued throws(StoreFailure) in
+            var ticket: String?
+            let answer = try store.provider.authorize(authorization, change) { given, connection throws(StoreFailure) in
+                guard let identifier = body.request, let asked = pending?.request else { return }
+                let response = AuthorizationResponse(asked, given)
+                ticket = try store.authorizations.answer(connection, identifier, with: response, now: time)
+            } finish: { issued throws(StoreFailure) in
                 try AuthorizationAnswer(issued, name: name, maker)
             }
-            guard let identifier = body.request, let asked = pending?.request else { return (given, nil as String?) }
-            let response = AuthorizationResponse(asked, given)
-            return (given, try store.authorizations.answer(identifier, with: response, now: time))
+            return (answer, ticket)
         }
         return ticket.map(continuation) ?? .object(Self.object(answer, state: body.state))
     }
@@ -87,6 +90,10 @@ extension SignInRoutes {
             throw Problem.conflict("the app asked for another user")
         }
         body.userHint = pending.subjectHint ?? body.userHint
+        guard body.authTime != nil || !pending.needsAuthenticationTime else {
+            throw Problem.invalid(
+                "it is missing: the app asked when the user signed in (prompt=login or max_age)", at: "/auth_time")
+        }
         guard pending.accepts(authenticatedAt: body.authTime ?? now) else {
             throw Problem.conflict("the app asked for a newer sign-in (prompt=login or max_age): let the user sign in again")
         }

@@ -110,7 +110,7 @@ extension SignInRoutes {
 
     func revoke(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
-        let client = try await client(request, form, endpoint: "/auth/revoke")
+        let client = try await client(request, form, endpoint: "/auth/revoke", allowsPublic: true)
         // token_type_hint may say anything: a token tells itself what it is.
         let token = try form.required("token")
         let change = Change(actor: "client:\(client.clientID)", now: parts.now())

@@ -4,9 +4,11 @@
 import Accounts
 import Database
 import HTTP
+import HTTPTypes
 import Hummingbird
 import InternetMessage
 import SignIn
+import Support
 
 /// What the page needs to answer apps itself.
 package struct SheetProvider: Sendable {
@@ -35,6 +37,8 @@ extension PortalPage {
     func addSheetRoutes(to routes: Routes) {
         guard provider != nil else { return }
         open(routes, .get, "/sign-in") { request in
+            // GET may answer or sign out: what only looks does neither.
+            guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
             if let identifier = request.query("end_session") { return try await showSignOut(request, identifier) }
             return try await showSheet(request)
         }
@@ -175,19 +179,33 @@ extension PortalPage {
                 choice.apply(to: &authorization, storedName: stored)
             }
             let name = GivenName(first: choice?.firstName, last: choice?.lastName)
-            let given = try store.provider.authorize(authorization, change) { issued throws(StoreFailure) in
+            var ticket = ""
+            _ = try store.provider.authorize(authorization, change) { given, connection throws(StoreFailure) in
+                ticket = try store.authorizations.answer(
+                    connection, sheet.identifier, with: AuthorizationResponse(asked, given), now: time)
+            } finish: { issued throws(StoreFailure) in
                 try AuthorizationAnswer(issued, name: name, maker)
             }
-            return try store.authorizations.answer(
-                sheet.identifier, with: AuthorizationResponse(asked, given), now: time)
+            return ticket
         }
         return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
     }
 
+    /// Tells the app at once, from whatever browser: an error is worth nothing to anyone else, and nothing is stored for someone
+    /// who is not signed in.
     private func refuse(_ request: PortalRequest, _ sheet: OpenSheet, _ error: AuthorizationError) async throws -> Response {
-        guard let provider else { throw PortalRefusal.over }
-        let (response, time) = (AuthorizationResponse(sheet.request.target, error), now())
-        let ticket = try await pool.run { try store.authorizations.answer(sheet.identifier, with: response, now: time) }
-        return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
+        let target = sheet.request.target
+        let registered = try await pool.run {
+            try store.openIDClients.authorizationClient(sheet.request.clientID)?.redirectURIs ?? []
+        }
+        guard registered.contains(where: target.redirectURI.hasSameOctets(as:)) else { throw PortalRefusal.over }
+        switch AuthorizationResponse(target, error).rendered {
+        case .redirect(let address): return request.redirect(address)
+        case .page(let page):
+            var headers: HTTPFields = [.cacheControl: "no-store", .contentSecurityPolicy: page.policy]
+            headers.append(PortalHeaders.referrer)
+            headers.append(PortalHeaders.frames)
+            return Response(type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: page.html))
+        }
     }
 }

@@ -10,6 +10,8 @@ import Support
 package struct PendingAuthorization: Sendable, Codable {
     /// Seconds for which a page may work on it: for whoever waits for a mail, or looks for a key.
     package static let lifetime: Int64 = 3_600
+    /// Seconds by which the clock of the host that is asked may be behind that of the host that sealed.
+    static let leeway: Int64 = 60
 
     package let request: AuthenticationRequest
     /// The `sub` of a valid `id_token_hint`.
@@ -18,6 +20,9 @@ package struct PendingAuthorization: Sendable, Codable {
     let browser: [UInt8]
     /// Seconds since 1970.
     package let createdAt: Int64
+
+    /// Whether the page must say when the user signed in, so that no old sign-in passes for a new one.
+    package var needsAuthenticationTime: Bool { request.prompts.contains(.login) || request.maximumAge != nil }
 
     /// Whether a sign-in is new enough: after the request (`prompt=login`), or at most `max_age` seconds before it.
     /// - Parameter time: when the user signed in, seconds since 1970.
@@ -53,7 +58,7 @@ package struct PendingAuthorizations: Sendable {
     /// The request of an identifier; nil for what we did not seal, and once it is too old.
     package func open(_ identifier: String, now: Int64) -> PendingAuthorization? {
         guard let pending: PendingAuthorization = sealing.open(identifier, .authorizationRequest),
-            pending.createdAt <= now, now < pending.createdAt + PendingAuthorization.lifetime
+            pending.createdAt <= now + PendingAuthorization.leeway, now < pending.createdAt + PendingAuthorization.lifetime
         else { return nil }
         return pending
     }
@@ -66,7 +71,7 @@ package struct PendingAuthorizations: Sendable {
     /// A request to sign out; nil for what we did not seal, and once it is too old.
     package func openEndSession(_ identifier: String, now: Int64) -> EndSessionRequest? {
         guard let found: SignOut = sealing.open(identifier, .endSession),
-            found.createdAt <= now, now < found.createdAt + PendingAuthorization.lifetime
+            found.createdAt <= now + PendingAuthorization.leeway, now < found.createdAt + PendingAuthorization.lifetime
         else { return nil }
         return found.request
     }
@@ -76,6 +81,15 @@ package struct PendingAuthorizations: Sendable {
     ///   cookie of the browser that asked: whoever lets another sign in for their own request has the cookie alone, and the other
     ///   the ticket alone.
     package func answer(_ identifier: String, with response: AuthorizationResponse, now: Int64) throws(StoreFailure) -> String {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try answer(connection, identifier, with: response, now: now)
+        }
+    }
+
+    /// The same in a transaction: what was done for an answer that is refused is undone with it.
+    package func answer(
+        _ connection: any DatabaseConnection, _ identifier: String, with response: AuthorizationResponse, now: Int64
+    ) throws(StoreFailure) -> String {
         guard let token = SealedTokens.parts(identifier)?.token, let pending = open(identifier, now: now) else {
             throw .refused(.invalid, "the request is unknown or has expired")
         }
@@ -84,14 +98,12 @@ package struct PendingAuthorizations: Sendable {
         let content = try sealing.encrypt(answer, ticket, .authorizationContent)
         // The row of an answer that was fetched stays without it, as long as its request can be opened.
         let expiresAt = pending.createdAt + PendingAuthorization.lifetime + ProviderLifetime.code
-        let added = try database.write(.durable) { connection throws(StoreFailure) in
-            try connection.run(
-                """
-                INSERT INTO authorization_answers (request_hash, ticket_hash, content, expires_at)
-                VALUES (\(hash(token, .authorizationRequest)), \(hash(ticket, .authorizationContent)), \(content), \(expiresAt))
-                ON CONFLICT (request_hash) DO NOTHING
-                """)
-        }
+        let added = try connection.run(
+            """
+            INSERT INTO authorization_answers (request_hash, ticket_hash, content, expires_at)
+            VALUES (\(hash(token, .authorizationRequest)), \(hash(ticket, .authorizationContent)), \(content), \(expiresAt))
+            ON CONFLICT (request_hash) DO NOTHING
+            """)
         guard added > 0 else { throw .refused(.exists, "the request was answered already") }
         return Base64URL.encode(ticket)
     }

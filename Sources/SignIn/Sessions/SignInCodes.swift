@@ -8,7 +8,7 @@ import MailCrypto
 package enum SignInCodeLimits {
     /// For one code; then only its link is left.
     package static let tries = 5
-    /// For all codes of a user in a day; then messages have a link alone.
+    /// For all codes of a user in a day; then no code is good, and messages have a link alone.
     package static let triesPerDay = 10
     static let day: Int64 = 86_400
 }
@@ -34,6 +34,9 @@ extension PortalRepository {
                 UPDATE page_codes SET tries = tries + 1
                 WHERE id = (SELECT MAX(id) FROM page_codes WHERE browser_hash = \(browser))
                     AND tries < \(SignInCodeLimits.tries) AND expires_at > \(now)
+                    AND (SELECT COALESCE(SUM(o.tries), 0) FROM page_codes o
+                        WHERE (o.user_id = page_codes.user_id OR o.inbox_mark = page_codes.inbox_mark)
+                            AND o.created_at > \(now - SignInCodeLimits.day)) < \(SignInCodeLimits.triesPerDay)
                 RETURNING id, link_id, code_hash, inbox_mark
                 """)
             guard let row, constantTimeEqual(try row["code_hash"], secrets.hash(.signInCode, digits)) else { return nil }

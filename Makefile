@@ -53,7 +53,7 @@ soak: packages ## Two relay hosts on one PostgreSQL, killed and restarted, and k
 MAIL_BENCH =
 STORE_BENCH =
 SIDE_BY_SIDE_BENCH =
-BENCHES = AuthBench PolicyBench RelayBench DecisionBench MailBench StoreBench SideBySideBench
+BENCHES = AuthBench PolicyBench RelayBench DecisionBench SignInBench MailBench StoreBench SideBySideBench
 bench: packages ## Benchmarks, in release builds; results also in .build/bench.json
 	@scripts/packages wrk opendkim postgresql-15
 	for product in postern bench-filter $(BENCHES); do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
@@ -61,6 +61,7 @@ bench: packages ## Benchmarks, in release builds; results also in .build/bench.j
 	.build/release/PolicyBench
 	.build/release/RelayBench
 	.build/release/DecisionBench
+	.build/release/SignInBench
 	.build/release/MailBench $(MAIL_BENCH)
 	.build/release/StoreBench $(STORE_BENCH)
 	.build/release/SideBySideBench $(SIDE_BY_SIDE_BENCH)

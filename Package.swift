@@ -282,6 +282,14 @@ let package = Package(
                 "HTTP", "API", "Decisions", "Accounts", "Database", "PosternSQLite", "SignIn", hummingbird, nioCore, logging,
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
 
+        .executableTarget(
+            name: "SignInBench",
+            dependencies: [
+                "API", "Accounts", "BenchReport", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting", "Portal",
+                "PosternSQLite", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", asyncHTTPClient, logging, nioCore,
+                nioHTTP1, nioPosix,
+            ], path: "Benchmarks/SignInBench", swiftSettings: strict),
+
         .target(name: "BenchReport", path: "Benchmarks/BenchReport", swiftSettings: strict),
         .executableTarget(
             name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",

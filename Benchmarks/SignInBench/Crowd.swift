@@ -1,0 +1,180 @@
+// Browsers that sign in at a rate, and how long it took them.
+
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import PasskeyTesting
+import Support
+import Synchronization
+
+struct Measured: Sendable {
+    var rate = 0.0
+    /// Milliseconds of whole sign-ins, and of their requests.
+    var wholes: [Double] = []
+    var requests: [Double] = []
+    /// The first that went wrong.
+    var failure: String?
+
+    func percentile(_ share: Double, of values: [Double]) -> Double {
+        let sorted = values.sorted()
+        return sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+    }
+
+    func line(_ asked: Int) -> String {
+        String(
+            format: "%4d asked, %6.1f sign-ins/s; whole: p50 %.1f ms, p99 %.1f ms; a request: p50 %.1f ms, p99 %.1f ms", asked,
+            rate,
+            percentile(0.5, of: wholes), percentile(0.99, of: wholes), percentile(0.5, of: requests),
+            percentile(0.99, of: requests))
+    }
+}
+
+/// Everyone has a passkey and a browser of their own, which comes from a network of its own.
+final class Crowd: Sendable {
+    private let place: SignInPlace
+    private let client: HTTPClient
+    private let next = Atomic<Int>(0)
+
+    init(_ place: SignInPlace, _ client: HTTPClient) {
+        self.place = place
+        self.client = client
+    }
+
+    /// Sign-ins that begin at fixed times, whether those before have ended or not.
+    func signIn(perSecond rate: Int, seconds: Int) async -> Measured {
+        let start = ContinuousClock.now
+        var measured = Measured()
+        await withTaskGroup(of: Result<[Double], any Error>.self) { tasks in
+            for number in 0..<(rate * seconds) {
+                try? await Task.sleep(until: start + .seconds(1) * number / rate, clock: .continuous)
+                tasks.addTask { [self] in
+                    var visit = Visit(place, client, next.add(1, ordering: .relaxed).oldValue)
+                    do { return .success(try await visit.signIn()) } catch { return .failure(error) }
+                }
+            }
+            for await result in tasks {
+                switch result {
+                case .success(let times):
+                    measured.requests += times
+                    measured.wholes.append(times.reduce(0, +))
+                case .failure(let error): measured.failure = measured.failure ?? "\(error)"
+                }
+            }
+        }
+        measured.rate = Double(measured.wholes.count) / ((ContinuousClock.now - start) / .seconds(1))
+        return measured
+    }
+}
+
+struct VisitError: Error, CustomStringConvertible { let description: String }
+
+/// One browser that signs in, and the app's backend.
+struct Visit {
+    private let place: SignInPlace
+    private let client: HTTPClient
+    private let number: Int
+    private var cookies: [String: String] = [:]
+    private var times: [Double] = []
+
+    init(_ place: SignInPlace, _ client: HTTPClient, _ number: Int) {
+        self.place = place
+        self.client = client
+        self.number = number
+    }
+
+    /// Milliseconds of each request.
+    mutating func signIn() async throws -> [Double] {
+        let user = number % place.authenticators.count
+        let query = FormEncoding.encode([
+            ("client_id", SignInPlace.client), ("redirect_uri", SignInPlace.redirect), ("response_type", "code"),
+            ("scope", "openid email"), ("state", "s"), ("nonce", "n\(number)"),
+        ])
+        let sheet = try await location(ask(.GET, "/auth/authorize?\(query)"))
+        let door = try await location(ask(.GET, sheet))
+        let request = String(sheet.drop { $0 != "=" }.dropFirst())
+        let page = try await ask(.GET, door).text
+        guard let challenge = page.between("data-challenge=\"", "\""), let csrf = page.between("name=\"csrf\" value=\"", "\"")
+        else {
+            throw VisitError(description: "no challenge: \(page.prefix(300))")
+        }
+        var authenticator = place.authenticators[user]
+        // Later than the one before.
+        authenticator.signCount = UInt32(number + 1)
+        authenticator.clientData = TestAuthenticator.clientData(.get, challenge: Base64URL.decode(challenge.utf8) ?? [])
+        let signedIn = try await location(
+            ask(
+                .POST, "/me/passkey",
+                [
+                    ("csrf", csrf), ("request", request), ("challenge", challenge),
+                    ("credential", Base64URL.encode(authenticator.credentialID)),
+                    ("client_data", Base64URL.encode(Array(authenticator.clientData.utf8))),
+                    ("authenticator_data", Base64URL.encode(authenticator.authenticatorData(withCredential: false))),
+                    ("signature", Base64URL.encode(try authenticator.signature())),
+                    ("user_handle", Base64URL.encode(place.handles[user])),
+                ]))
+        guard let token = try await ask(.GET, signedIn).text.between("name=\"csrf\" value=\"", "\"") else {
+            throw VisitError(description: "no sheet")
+        }
+        let away = try await location(
+            ask(.POST, "/sign-in", [("csrf", token), ("request", request), ("decision", "continue"), ("email", "hide")]))
+        let back = try await location(ask(.GET, away))
+        guard let code = back.between("code=", "&") else { throw VisitError(description: "no code: \(back)") }
+        let tokens = try await ask(
+            .POST, "/auth/token",
+            [
+                ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", SignInPlace.redirect),
+                ("client_id", SignInPlace.client), ("client_secret", place.secret),
+            ])
+        guard tokens.status == 200, tokens.text.contains("\"id_token\"") else { throw VisitError(description: tokens.text) }
+        return times
+    }
+
+    private func location(_ answer: Answer) throws -> String {
+        guard answer.status == 303, let location = answer.location else {
+            throw VisitError(description: "\(answer.status): \(answer.text.prefix(2_000))")
+        }
+        return location.hasPrefix(SignInPlace.issuer) ? String(location.dropFirst(SignInPlace.issuer.count)) : location
+    }
+
+    private struct Answer {
+        let status: UInt
+        let location: String?
+        let text: String
+    }
+
+    private mutating func ask(_ method: HTTPMethod, _ path: String, _ form: [(String, String)]? = nil) async throws -> Answer {
+        var request = HTTPClientRequest(url: "http://\(place.address)\(path)")
+        request.method = method
+        if !cookies.isEmpty {
+            request.headers.add(name: "Cookie", value: cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; "))
+        }
+        // A network for each browser: limits are for each network.
+        let address = UInt32(truncatingIfNeeded: number) &* 2_654_435_761
+        request.headers.add(
+            name: "X-Forwarded-For",
+            value: "\(1 + address >> 24 % 223).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255)")
+        if let form {
+            request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
+            request.body = .bytes(ByteBuffer(string: FormEncoding.encode(form)))
+        }
+        let start = ContinuousClock.now
+        let response = try await client.execute(request, timeout: .seconds(30))
+        let text = String(buffer: try await response.body.collect(upTo: 1_000_000))
+        times.append((ContinuousClock.now - start) / .milliseconds(1))
+        for cookie in response.headers["Set-Cookie"] {
+            let pair = cookie.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if pair.count == 2 { cookies[String(pair[0])] = String(pair[1]) }
+        }
+        return Answer(status: response.status.code, location: response.headers.first(name: "Location"), text: text)
+    }
+}
+
+extension String {
+    /// What is between two texts, the first time.
+    func between(_ start: String, _ end: String) -> String? {
+        guard let from = firstRange(of: start)?.upperBound else { return nil }
+        let rest = self[from...]
+        return rest.firstRange(of: end).map { String(rest[..<$0.lowerBound]) } ?? String(rest)
+    }
+}

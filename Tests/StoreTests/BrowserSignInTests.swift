@@ -63,6 +63,40 @@ import WebAuthn
         #expect(try page.signIn(code: fresh, browser: "b4", replacing: nil, now: later) != nil)
     }
 
+    /// The same for someone who is no user yet: the tries are those of the inbox.
+    @Test(arguments: Engine.all) func aCodeMakesAUserOnceAndADayHasTenTriesForAnInbox(_ engine: Engine) async throws {
+        let test = try anna(engine)
+        let (page, inbox, rules) = (test.store.page, try TestStore.inbox("new@home.example"), SignUpRules(.open))
+        func asked(_ browser: String, at now: Int64) throws -> (code: String, sealed: String) {
+            let link = try page.signInLink(
+                for: inbox, browser: browser, rules: rules, limits: NoticeLimits(perInbox: 50, perUser: 50), now: now)
+            return (try #require(link?.code), try page.sealSignUp(inbox, browser: browser, now: now))
+        }
+        let codes = try (0..<3).map { try asked("b\($0)", at: Self.now) }
+        let guesses = (0..<30).map { number -> @Sendable () throws -> Void in
+            let ((code, sealed), browser) = (codes[number % 2], "b\(number % 2)")
+            let guess = wrong(code)
+            return {
+                let session = try page.signIn(code: guess, browser: browser, signUp: sealed, replacing: nil, now: Self.now)
+                #expect(session == nil)
+            }
+        }
+        try await together(guesses)
+        let (code, sealed) = codes[2]
+        #expect(try page.signIn(code: code, browser: "b2", signUp: sealed, replacing: nil, now: Self.now) == nil)
+        let later = Self.now + 86_400
+        let fresh = try asked("b3", at: later)
+        // Another inbox's seal, another browser's, and none.
+        let foreign = try page.sealSignUp(try TestStore.inbox("anna@home.example"), browser: "b3", now: later)
+        for other in [foreign, sealed, nil] {
+            #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: other, replacing: nil, now: later) == nil)
+        }
+        let session = try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later)
+        let user = try #require(try page.session(try #require(session), now: later)?.userID)
+        #expect(try test.store.inboxes.inboxes(user: user).map(\.isVerified) == [true])
+        #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later) == nil)
+    }
+
     // MARK: Passkeys
 
     private func authenticator(_ test: TestStore) throws -> TestAuthenticator {

@@ -406,7 +406,8 @@ let package = Package(
             name: "PosternTests",
             dependencies: [
                 "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "Monitoring", "PosternConfiguration", "PosternMetrics",
-                "Accounts", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service", "postern",
+                "Accounts", "Database", "PasskeyTesting", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP",
+                "Service", "postern",
                 logging,
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),

@@ -29,7 +29,8 @@ package struct TestDevice {
         self.authority = authority
     }
 
-    private var point: [UInt8] { [4] + key.publicKey.x + key.publicKey.y }
+    /// The key, uncompressed (X9.63).
+    package var point: [UInt8] { [4] + key.publicKey.x + key.publicKey.y }
     /// SHA-256 of the key's point.
     package var keyID: [UInt8] { SHA256.hash(point) }
 

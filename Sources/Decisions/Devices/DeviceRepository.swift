@@ -58,7 +58,8 @@ package struct DeviceRepository: Sendable {
 
     // MARK: Attestations and assertions
 
-    /// Verifies an attestation, over the text of the challenge, and keeps the device. That of a device that is known changes nothing.
+    /// Verifies an attestation, over the text of the challenge, and keeps the device. That of a device that is known changes
+    /// nothing.
     /// - Throws: `invalid` with the check that failed, `unmet` for a challenge that was used, and where no app id is registered.
     package func attest(
         team: Int64, clientID: String, challenge: String, keyID: [UInt8], attestation: [UInt8], now: Int64

@@ -120,7 +120,8 @@ let package = Package(
         .target(
             name: "Decisions",
             dependencies: [
-                "CEL", "JSON", "RiskPolicy", "PolicyRules", "Accounts", "Database", "SignIn", "MailCrypto", "InternetMessage",
+                "AppAttest", "CEL", "JSON", "RiskPolicy", "PolicyRules", "Accounts", "Database", "SignIn", "MailCrypto",
+                "InternetMessage",
                 "PosternMetrics", "Support", logging,
             ], swiftSettings: strict),
         .target(
@@ -132,7 +133,8 @@ let package = Package(
         .target(
             name: "API",
             dependencies: [
-                "Accounts", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON", "MailCrypto",
+                "Accounts", "AppAttest", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON",
+                "MailCrypto",
                 "PosternMetrics", "RiskPolicy", "SignIn", "Support", hummingbird, httpTypes, logging,
             ], resources: [.embedInCode("openapi.yaml")], swiftSettings: strict),
         .target(
@@ -223,8 +225,8 @@ let package = Package(
         .target(
             name: "AccountCommands",
             dependencies: [
-                "Accounts", "CommandSupport", "Database", "Doctor", "Events", "Import", "InternetMessage", "Mail",
-                "PosternConfiguration", "Relay", "SignIn", argumentParser,
+                "Accounts", "AppAttest", "CommandSupport", "Database", "Decisions", "Doctor", "Events", "Import",
+                "InternetMessage", "Mail", "PosternConfiguration", "Relay", "SignIn", argumentParser,
             ], path: "Sources/Commands/Account", swiftSettings: strict),
         .target(
             name: "SignInCommands",
@@ -363,8 +365,7 @@ let package = Package(
             dependencies: [
                 "Accounts", "Administration", "Database", "Decisions", "Events", "Import", "InternetMessage", "MailCrypto",
                 "Monitoring", "PasskeyTesting", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "SignIn",
-                "Support",
-                "TestSupport", "WebAuthn",
+                "Support", "TestSupport", "WebAuthn",
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
@@ -390,14 +391,15 @@ let package = Package(
         .testTarget(
             name: "DecisionTests",
             dependencies: [
-                "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PosternSQLite", "SignIn", "MailCrypto",
-                "InternetMessage", "Support", "TestSupport", logging,
+                "AppAttest", "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PosternSQLite", "SignIn", "MailCrypto",
+                "InternetMessage", "PasskeyTesting", "Support", "TestSupport", logging,
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
-                "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PolicyRules", "PosternConfiguration", "PosternSQLite",
+                "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PolicyRules", "PosternConfiguration",
+                "PosternSQLite",
                 "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "Web", "postern", hummingbird, nioCore,
                 hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
@@ -417,7 +419,8 @@ let package = Package(
             name: "PosternTests",
             dependencies: [
                 "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "Monitoring", "PosternConfiguration", "PosternMetrics",
-                "Accounts", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP", "Service", "postern",
+                "Accounts", "Database", "PasskeyTesting", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP",
+                "Service", "postern",
                 logging,
             ],
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),

@@ -201,5 +201,8 @@ private struct Table: Sendable {
         Table(
             name: "passkeys", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "user_id",
             context: { row throws(StoreFailure) in .passkeyName(user: try row["user_id"]) }),
+        Table(
+            name: "devices", identity: "id", start: .integer(0), key: "public_key", sealed: "public_sealed", place: "mark",
+            context: { row throws(StoreFailure) in .deviceKey(mark: try row["mark"]) }),
     ]
 }

@@ -15,5 +15,11 @@ extension Store {
     package var idempotency: IdempotencyRepository { IdempotencyRepository(database: database) }
     /// How many sign up with an app.
     package var appRates: AppRateRepository { AppRateRepository(database: database) }
+    /// Devices that attested an app.
+    package var devices: DeviceRepository {
+        DeviceRepository(database: database, secrets: secrets, sealer: sealer, marks: decisionMarks)
+    }
+    /// What devices may attest.
+    package var attestedApps: AttestedAppRepository { AttestedAppRepository(database: database) }
     package var policies: PolicyRepository { PolicyRepository(database: database) }
 }

@@ -87,6 +87,7 @@ package struct DecisionLogService: Service {
                 while try store.decisionWrites.deleteExpiredNonces(now: time) == 1000 {}
                 while try store.idempotency.deleteExpired(now: time) == 1000 {}
                 while try store.appRates.deleteExpired(now: time) == 1000 {}
+                while try store.devices.deleteExpired(now: time) == 1000 {}
             }
         } catch is CancellationError {
             // The end: the next start goes on.

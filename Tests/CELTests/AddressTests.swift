@@ -118,6 +118,37 @@ import Testing
         #expect(!Self.list.contains(text))
     }
 
+    /// Enough for several buckets of the table, of both families, next to each other and far apart.
+    @Test func manyRangesAreAsEachOfThem() {
+        var state: UInt64 = 3
+        func next(_ bound: UInt64) -> UInt64 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return state >> 33 % bound
+        }
+        func address() -> String {
+            switch next(3) {
+            case 0: "192.0.\(next(8)).\(next(256))"
+            case 1: "\(next(256)).\(next(256)).\(next(256)).\(next(256))"
+            default: "2001:db8:\(String(next(16), radix: 16))::\(String(next(65_536), radix: 16))"
+            }
+        }
+        let texts = (0..<600).map { _ in
+            let text = address()
+            return text + (text.contains(":") ? "/\(110 + next(19))" : "/\(20 + next(13))")
+        }
+        let list = StringList(Set(texts.map(ExactString.init)))
+        let networks = texts.compactMap { CELNetwork($0) }
+        #expect(networks.count == texts.count)
+        for text in (0..<600).map({ _ in address() }) + ["0.0.0.0", "255.255.255.255", "::", "ffff::", "2001:db8:10::"] {
+            guard let address = CELAddress(text) else {
+                Issue.record("\(text) is not an address")
+                continue
+            }
+            let isWithin = networks.contains { $0.address.isIPv4 == address.isIPv4 && $0.bounds.contains(address.bits) }
+            #expect(list.contains(text) == isWithin, "\(text)")
+        }
+    }
+
     /// Every address of a small network, against ranges that overlap, touch and nest, checked one by one.
     @Test func rangesThatOverlapAreAsEachOfThem() {
         var state: UInt64 = 1

@@ -97,17 +97,7 @@ package struct TestAuthenticator {
         try sign(authenticatorData(withCredential: false) + SHA256.hash(Array(clientData.utf8)))
     }
 
-    /// DER, as authenticators write it.
-    private func sign(_ message: [UInt8]) throws -> [UInt8] {
-        let numbers = try key.signSHA256(message: message)
-        func integer(_ octets: ArraySlice<UInt8>) -> [UInt8] {
-            let number = Array(octets.drop { $0 == 0 })
-            let whole = (number.first ?? 0x80) >= 0x80 ? [0] + number : number
-            return [0x02, UInt8(whole.count)] + whole
-        }
-        let content = integer(numbers[..<32]) + integer(numbers[32...])
-        return [0x30, UInt8(content.count)] + content
-    }
+    private func sign(_ message: [UInt8]) throws -> [UInt8] { try key.signatureDER(message) }
 
     package var relyingParty: RelyingParty {
         RelyingParty(

@@ -438,5 +438,7 @@ enum UserExportTables {
         "client_secrets": "of teams", "client_assertions": "keyed hashes of teams' requests", "logout_redirects": "of teams",
         "authorization_answers": "encrypted for the browser that asked; gone after five minutes",
         "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",
+        "attested_apps": "of teams", "devices": "keyed hashes without a user",
+        "device_accounts": "keyed hashes without a user, gone after 90 days",
     ]
 }

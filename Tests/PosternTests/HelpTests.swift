@@ -23,6 +23,8 @@ import Testing
         ["signing-key"],
         ["signing-key", "generate"], ["signing-key", "list"], ["signing-key", "rotate"], ["signing-key", "retire"],
         ["signing-key", "jwks"], ["verify"], ["doctor"], ["source", "check"], ["import"], ["app", "redirect"],
+        ["app", "attestation"], ["app", "attestation", "add"],
+        ["app", "attestation", "list"], ["app", "attestation", "remove"],
         ["app", "redirect", "add"], ["app", "redirect", "remove"], ["app", "key"], ["app", "key", "add"], ["app", "key", "list"],
         ["app", "key", "remove"], ["app", "client"], ["app", "secret"], ["app", "secret", "issue"], ["app", "secret", "list"],
         ["app", "secret", "revoke"],

@@ -2,10 +2,12 @@
 
 import Administration
 import Database
+import Decisions
 import Accounts
 import Relay
 import Foundation
 import InternetMessage
+import PasskeyTesting
 import Support
 import Testing
 
@@ -95,6 +97,43 @@ import Testing
         let later = try test.database.read { try $0.rows("SELECT velocity_index, tombstone_index FROM inboxes ORDER BY id") }
             .map(\.values)
         #expect(Array(later.prefix(velocity.count)) == velocity)
+    }
+
+    @Test(arguments: Engine.all) func aDeviceAssertsBeforeAndAfter(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let (store, now) = (test.store, TestStore.now)
+        _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
+        let app = try #require(try store.clients.client("com.juice"))
+        let team = app.teamNumber
+        let authority = try TestDevice.Authority()
+        let device = try TestDevice(authority)
+        try store.attestedApps.add(
+            team: "juice", clientID: "com.juice", appID: device.appID, environment: .production, root: authority.certificate,
+            TestStore.change)
+        func challenge() throws -> String { try store.devices.challenge(team: team, clientID: "com.juice", now: now).text }
+        let text = try challenge()
+        _ = try store.devices.attest(
+            team: team, clientID: "com.juice", challenge: text, keyID: device.keyID,
+            attestation: device.attestation(Array(text.utf8)), now: now)
+        func assert(counter: UInt32) throws -> AttestedDevice {
+            let clientData = Array(#"{"challenge":"\#(try challenge())"}"#.utf8)
+            return try store.devices.assert(
+                team: team, clientID: "com.juice", keyID: device.keyID,
+                assertion: device.assertion(clientData, counter: counter), clientData: clientData, now: now)
+        }
+        let id = try assert(counter: 1).id
+        store.keys.exchange(try Self.rotated(TestStore.keys()))
+        #expect(try assert(counter: 2).id == id)
+        #expect(try Self.pass(store) > 0)
+        #expect(try Self.pass(store) == 0)
+        store.keys.exchange(store.keys.current.removing(.seal, id: "a").removing(.index, id: "a"))
+        #expect(try assert(counter: 3).assertions == 3)
+        expectRefusal(.unmet) { _ = try assert(counter: 3) }
+        let facts = try store.devices.facts(device: id, app: app.appNumber, account: "jane", now: now)
+        #expect(facts.isAttested && facts.assertions == 3 && facts.accounts == 1)
+        // What goes with its app: the store holds nothing of the device any more.
+        try store.apps.remove(team: "juice", clientID: "com.juice", TestStore.change)
+        #expect(try test.database.read { try $0.rows("SELECT id FROM devices") }.isEmpty)
     }
 
     private func skipUsers(_ store: Store) throws -> KeyRotationRepository.Position? {

@@ -20,9 +20,9 @@ struct AddressRanges: Sendable {
         (ipv4, ipv6) = (RangeTable(four), RangeTable(six))
     }
 
-    /// Whether a text is an address or a range that is wholly within.
-    func contain(_ text: String) -> Bool {
-        guard let (bounds, isIPv4) = Self.bounds(text) else { return false }
+    /// Whether an address or a range is wholly within; nil for another text.
+    func contain(_ text: String) -> Bool? {
+        guard let (bounds, isIPv4) = Self.bounds(text) else { return nil }
         guard isIPv4 else { return ipv6.contains(bounds) }
         return ipv4.contains(UInt32(truncatingIfNeeded: bounds.lowerBound)...UInt32(truncatingIfNeeded: bounds.upperBound))
     }
@@ -46,6 +46,13 @@ extension UInt8 {
 private struct RangeTable<Bound: FixedWidthInteger & UnsignedInteger & Sendable>: Sendable {
     private let starts: [Bound]
     private let ends: [Bound]
+    /// Where the starts begin whose distance from the first one has these highest bits, so that few are left to halve.
+    private let buckets: [Int32]
+    /// Bits of a distance below those that say its bucket.
+    private let shift: Int
+
+    /// Bits of a bucket at most: the table stays within a processor's cache.
+    private static var longestBucket: Int { 16 }
 
     init(_ ranges: [ClosedRange<Bound>]) {
         var (starts, ends): ([Bound], [Bound]) = ([], [])
@@ -57,16 +64,31 @@ private struct RangeTable<Bound: FixedWidthInteger & UnsignedInteger & Sendable>
                 ends.append(range.upperBound)
             }
         }
-        (self.starts, self.ends) = (starts, ends)
+        let first = starts.first ?? 0
+        let span = (starts.last ?? 0) - first
+        let bits = min(Self.longestBucket, Int.bitWidth - starts.count.leadingZeroBitCount)
+        shift = max(0, Bound.bitWidth - span.leadingZeroBitCount - bits)
+        var buckets: [Int32] = []
+        for (index, start) in starts.enumerated() {
+            while buckets.count <= Int(truncatingIfNeeded: (start - first) >> shift) { buckets.append(Int32(clamping: index)) }
+        }
+        buckets.append(Int32(clamping: starts.count))
+        (self.starts, self.ends, self.buckets) = (starts, ends, buckets)
     }
 
     func contains(_ range: ClosedRange<Bound>) -> Bool {
-        // The last start that is not above.
-        var (low, high) = (0, starts.count)
+        guard let first = starts.first, first <= range.lowerBound else { return false }
+        let bucket = (range.lowerBound - first) >> shift
+        var (low, high) = (starts.count, starts.count)
+        if bucket < Bound(buckets.count - 1) {
+            let bucket = Int(truncatingIfNeeded: bucket)
+            (low, high) = (Int(buckets[bucket]), Int(buckets[bucket + 1]))
+        }
+        // The last start that is not above; it may be of an earlier bucket.
         while low < high {
             let middle = (low + high) / 2
             if starts[middle] <= range.lowerBound { low = middle + 1 } else { high = middle }
         }
-        return low > 0 && range.upperBound <= ends[low - 1]
+        return range.upperBound <= ends[low - 1]
     }
 }

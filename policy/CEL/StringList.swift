@@ -16,7 +16,8 @@ package final class StringList: Sendable {
 
     /// What `in` asks: whether the text is a member, or an address or range within one that is a range.
     package func contains(_ text: String) -> Bool {
-        members.contains(ExactString(text)) || ranges?.contain(text) == true
+        // Every member that is an address or a range is among the ranges.
+        ranges?.contain(text) ?? members.contains(ExactString(text))
     }
 
     /// How many.

@@ -41,7 +41,9 @@ struct Members {
 }
 
 extension DecisionRequest {
-    private static let memberNames: Set = ["event", "client_id", "identity_token", "nonce", "sub", "app_account", "context"]
+    private static let memberNames: Set = [
+        "event", "client_id", "identity_token", "nonce", "sub", "app_account", "device", "context",
+    ]
 
     /// From the body of `POST /v1/decisions`. Throws `Problem` (422).
     init(_ body: JSONValue) throws {
@@ -53,7 +55,8 @@ extension DecisionRequest {
             event: try members.word("event", PolicyEvent.self), clientID: clientID,
             identityToken: try members.text("identity_token", limit: 16_384), nonce: try members.text("nonce", limit: 512),
             sub: try members.text("sub", limit: Self.maximumNameLength),
-            appAccount: try members.text("app_account", limit: Self.maximumNameLength))
+            appAccount: try members.text("app_account", limit: Self.maximumNameLength),
+            device: try members.text("device", limit: DeviceLimits.idLength))
         guard let value = members["context"] else { return }
         guard case .object(let values) = value else {
             throw Problem.invalid("must be an object, not \(value.kind)", at: "/context")

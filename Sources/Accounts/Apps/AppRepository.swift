@@ -177,7 +177,7 @@ extension DatabaseConnection {
         let name = "removed app \(app)"
         let removed = try inserted(
             "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id")
-        for table in ["app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings"] {
+        for table in ["app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps", "devices"] {
             try run("DELETE FROM \(raw: table) WHERE app_id = \(app)")
         }
         guard withGroup else {

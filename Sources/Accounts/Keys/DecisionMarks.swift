@@ -1,6 +1,7 @@
 // Keyed hashes by which decisions remember what they must not keep: nonces, an app's own accounts, context.
 
 import MailCrypto
+import Support
 
 /// Hashes under their own keys, derived from the index key, which outlives restarts and is never changed silently.
 package struct DecisionMarks: Sendable, SecretHolder {
@@ -23,6 +24,12 @@ package struct DecisionMarks: Sendable, SecretHolder {
 
     /// Of a value that a backend supplied as context. Equal values of one name have equal marks.
     package func context(name: String, value: String) -> [UInt8] { mark("context", [name, value]) }
+
+    /// Of the key that a device attested, as one app knows it.
+    package func device(app: Int64, keyID: [UInt8]) -> [UInt8] { mark("device", ["\(app)", Hex.encode(keyID)]) }
+
+    /// Of an account that a question names with a device.
+    package func deviceAccount(app: Int64, account: String) -> [UInt8] { mark("device account", ["\(app)", account]) }
 
     /// Of an Idempotency-Key.
     package func idempotencyKey(_ text: String) -> [UInt8] { mark("idempotency key", [text]) }

@@ -3,6 +3,7 @@
 import Database
 import InternetMessage
 import MailCrypto
+import Support
 
 /// A sealed value as two columns.
 package struct SealedValue: Sendable, Hashable {
@@ -28,6 +29,7 @@ package enum SealContext {
     case dkimKey(domain: String, selector: String)
     case identityKey(String)
     case passkeyName(user: Int64)
+    case deviceKey(mark: [UInt8])
 
     var octets: [UInt8] {
         switch self {
@@ -37,6 +39,7 @@ package enum SealContext {
         case .dkimKey(let domain, let selector): Array("postern dkim key 1 \(selector)._domainkey.\(domain)".utf8)
         case .identityKey(let keyID): Array("postern identity key 1 \(keyID)".utf8)
         case .passkeyName(let user): Array("postern passkey name 1 \(user)".utf8)
+        case .deviceKey(let mark): Array("postern device key 1 \(Hex.encode(mark))".utf8)
         }
     }
 }

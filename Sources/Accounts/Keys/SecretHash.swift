@@ -23,6 +23,7 @@ package struct SecretHash: Sendable, SecretHolder {
         case session
         case passkeyChallenge = "passkey challenge"
         case userHandle = "user handle"
+        case attestationChallenge = "attestation challenge"
         case clientSecret = "client secret"
         case clientAssertion = "client assertion"
         case authorizationRequest = "authorization request"

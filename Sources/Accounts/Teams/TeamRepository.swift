@@ -71,7 +71,9 @@ package struct TeamRepository: Sendable {
             for table in ["outbound_sources", "api_keys", "client_keys", "policy_team_bindings"] {
                 try connection.run("DELETE FROM \(raw: table) WHERE team_id = \(number)")
             }
-            for table in ["app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings"] {
+            for table in [
+                "app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps", "devices",
+            ] {
                 try connection.run(
                     """
                     DELETE FROM \(raw: table) WHERE app_id IN (

@@ -17,12 +17,14 @@ package struct DecisionRequest: Sendable {
     package var sub: String?
     /// The app's own account, for an upgrade that begins without a `sub`.
     package var appAccount: String?
+    /// The device that it is asked from, as `/v1/attestations` names it.
+    package var device: String?
     /// What the backend adds, by the name under `context.`.
     package var context: [(name: String, value: CELValue)]
 
     package init(
         event: PolicyEvent, clientID: String, identityToken: String? = nil, nonce: String? = nil, sub: String? = nil,
-        appAccount: String? = nil, context: [(name: String, value: CELValue)] = []
+        appAccount: String? = nil, device: String? = nil, context: [(name: String, value: CELValue)] = []
     ) {
         self.event = event
         self.clientID = clientID
@@ -30,6 +32,7 @@ package struct DecisionRequest: Sendable {
         self.nonce = nonce
         self.sub = sub
         self.appAccount = appAccount
+        self.device = device
         self.context = context
     }
 

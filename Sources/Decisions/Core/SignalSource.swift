@@ -33,6 +33,9 @@ package struct SignalSource: Sendable {
         case sinceHumanCheck = "checks.hours_since_human_check"
         case sinceEmailCode = "checks.hours_since_email_code"
         case sinceReauthenticate = "checks.hours_since_reauthenticate"
+        case deviceAttested = "device.attested"
+        case deviceAssertions = "device.assertions"
+        case deviceAccounts = "device.accounts"
         case appSignUps = "app.signups_1h"
         case appBaseline = "app.signups_1h_baseline"
     }
@@ -43,6 +46,8 @@ package struct SignalSource: Sendable {
         package var history: GrantHistory?
         package var token: TokenFacts?
         package var rates: AppRates?
+        /// Nil where the question names no device.
+        package var device: DeviceFacts?
         /// Checked against the policy before.
         package var context: [(slot: Int, name: String, value: CELValue)]
         package var isHistoryAvailable: Bool
@@ -51,12 +56,14 @@ package struct SignalSource: Sendable {
 
         package init(
             view: GrantView, history: GrantHistory?, token: TokenFacts?, rates: AppRates? = nil,
-            context: [(slot: Int, name: String, value: CELValue)] = [], isHistoryAvailable: Bool = true, time: CELTimestamp
+            device: DeviceFacts? = nil, context: [(slot: Int, name: String, value: CELValue)] = [],
+            isHistoryAvailable: Bool = true, time: CELTimestamp
         ) {
             self.view = view
             self.history = history
             self.token = token
             self.rates = rates
+            self.device = device
             self.context = context
             self.isHistoryAvailable = isHistoryAvailable
             self.time = time
@@ -193,6 +200,9 @@ package struct SignalSource: Sendable {
         case .sinceHumanCheck: return hours(since: history?.lastPasses.humanCheck, now)
         case .sinceEmailCode: return hours(since: history?.lastPasses.emailCode, now)
         case .sinceReauthenticate: return hours(since: history?.lastPasses.reauthenticate, now)
+        case .deviceAttested: return bool(facts.device?.isAttested)
+        case .deviceAssertions: return int(facts.device?.assertions)
+        case .deviceAccounts: return int(facts.device?.accounts)
         case .appSignUps: return int(facts.rates?.signUps1h)
         case .appBaseline: return facts.rates?.baseline.map(CELValue.double) ?? .missing
         default: return .missing

@@ -166,14 +166,15 @@ package final class DecisionService: Sendable {
     }
 
     private func decideWithHistory(_ asking: DecisionContext) async throws -> DecisionReply {
+        let device = try await device(asking)
         for attempt in 1...Self.attempts {
             let (history, rates, isBound) = try await read(asking)
             let view = GrantView(
                 claimed: asking.question.event, history: history, token: asking.token?.facts, isGone: asking.app.isGone,
                 now: asking.time.seconds)
             let facts = SignalSource.Facts(
-                view: view, history: history, token: asking.token?.facts, rates: rates, context: asking.context,
-                time: asking.time)
+                view: view, history: history, token: asking.token?.facts, rates: rates, device: device,
+                context: asking.context, time: asking.time)
             let record = try await compose(asking, facts, isBound: isBound)
             let answer = DecisionResponse.json(record)
             let nonce = nonce(asking, record, answer)
@@ -214,6 +215,16 @@ package final class DecisionService: Sendable {
                 appAccountMark: asking.appAccountMark, now: now), in: reads)
         if let fresh = read.rates { rates.withLock { $0[app.number] = (fresh, now) } }
         return (read.history, asking.source.readsRates ? known ?? read.rates : nil, read.isAppAccountBound)
+    }
+
+    /// What is known of the device that the question names; its account is one of the device's from now on.
+    private func device(_ asking: DecisionContext) async throws -> DeviceFacts? {
+        guard let device = asking.question.device,
+            let account = asking.token?.name ?? asking.question.sub ?? asking.question.appAccount
+        else { return nil }
+        return try await executor.run { [store] in
+            try store.devices.facts(device: device, app: asking.app.number, account: account, now: asking.time.seconds)
+        }
     }
 
     private func knownRates(_ app: Int64, now: Int64) -> AppRates? {

@@ -20,7 +20,7 @@ package struct SignalDeclaration: Sendable, Equatable {
     /// Whether it comes from the store: missing while that is down. The token's own facts, the status among them, do not.
     package var isHistory: Bool {
         let group = name.prefix { $0 != "." }
-        return ["account", "inbox", "checks", "app"].contains(group) && name != "account.real_user_status"
+        return ["account", "inbox", "checks", "app", "device"].contains(group) && name != "account.real_user_status"
     }
 
     /// Whether it tells of other teams: reasons that read it are coarse on the wire.
@@ -40,6 +40,7 @@ package enum StandardSignals {
         "inbox.signups_24h": "int?", "inbox.deletions_30d": "int?", "inbox.bounces_7d": "int?",
         "checks.failed_24h": "int?", "checks.passed_90d": "int?", "checks.hours_since_human_check": "int?",
         "checks.hours_since_email_code": "int?", "checks.hours_since_reauthenticate": "int?",
+        "device.attested": "bool?", "device.assertions": "int?", "device.accounts": "int?",
         "app.signups_1h": "int?", "app.signups_1h_baseline": "double?",
     ]
 

@@ -91,8 +91,9 @@ import WebAuthn
         for other in [foreign, sealed, nil] {
             #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: other, replacing: nil, now: later) == nil)
         }
-        let session = try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later)
-        let user = try #require(try page.session(try #require(session), now: later)?.userID)
+        let session = try #require(
+            try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later))
+        let user = try #require(try page.session(session, now: later)?.userID)
         #expect(try test.store.inboxes.inboxes(user: user).map(\.isVerified) == [true])
         #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later) == nil)
     }

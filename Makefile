@@ -19,10 +19,15 @@ demo: packages ## Play forward, reply, bounce and the rest through a real Postfi
 	@scripts/build $(SWIFT_FLAGS) --product relay-demo
 	@.build/debug/relay-demo
 
+demo-sign-in: packages test-tools ## Sign in to a small app with the built-in page; AUTO=1: Chromium plays it
+	@scripts/build $(SWIFT_FLAGS) --product postern
+	@scripts/build $(SWIFT_FLAGS) --product sign-in-demo
+	@.build/debug/sign-in-demo
+
 # Independent verifiers of what Postern signs, of its HTTP API, and a browser for the users' page.
-TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 schemathesis==4.32.5 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2
+TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 schemathesis==4.32.5 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2 axe-core-python==0.1.0
 test-tools: packages .build/test-tools/.installed
-	@scripts/packages chromium chromium-driver prometheus postgresql-15 curl jq nginx-light
+	@scripts/packages chromium chromium-driver prometheus postgresql-15 curl jq nginx-light libapache2-mod-auth-openidc
 .build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)

@@ -70,6 +70,7 @@ let package = Package(
         .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
         .target(name: "CBOR", swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
+        .target(name: "Languages", dependencies: ["JSON"], resources: [.embedInCode("Texts")], swiftSettings: strict),
 
         // MARK: Pure modules: no I/O, no clock
         .target(name: "InternetMessage", dependencies: ["Support"], swiftSettings: pure),
@@ -139,8 +140,9 @@ let package = Package(
         .target(
             name: "Portal",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Mail", "MailCrypto", "RelayCore", "SignIn", "Support",
-                "WebAuthn", hummingbird, httpTypes, mustache, logging,
+                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto", "RelayCore",
+                "SignIn",
+                "Support", "WebAuthn", hummingbird, httpTypes, mustache, logging,
             ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
             name: "SMTP",
@@ -149,7 +151,8 @@ let package = Package(
         .target(
             name: "Mail",
             dependencies: [
-                "Accounts", "Concurrency", "InternetMessage", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support", mustache,
+                "Accounts", "Concurrency", "InternetMessage", "Languages", "MailCrypto", "RelayCore", "SMTP", "SignIn", "Support",
+                mustache,
             ], resources: [.embedInCode("Notices/Templates")], swiftSettings: strict),
 
         // MARK: An installation, and what runs on it
@@ -166,8 +169,9 @@ let package = Package(
         .target(
             name: "Relay",
             dependencies: [
-                "Concurrency", "DNSClient", "InternetMessage", "Mail", "MailAuth", "MailCrypto", "Milter", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support", logging,
+                "Concurrency", "DNSClient", "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "Milter",
+                "PosternConfiguration", "PosternMetrics", "Accounts", "Database", "RelayCore", "RelayMilter", "SMTP", "Support",
+                logging,
                 serviceLifecycle,
             ], swiftSettings: strict),
         .target(
@@ -353,21 +357,22 @@ let package = Package(
             dependencies: [
                 "Accounts", "Administration", "Database", "Decisions", "Events", "Import", "InternetMessage", "MailCrypto",
                 "Monitoring", "PasskeyTesting", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "SignIn",
-                "Support", "TestSupport",
+                "Support", "TestSupport", "WebAuthn",
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting", "Portal", "PosternSQLite",
-                "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support", "TestSupport", "WebAuthn", hummingbird,
+                "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "PasskeyTesting", "Portal",
+                "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support", "TestSupport", "WebAuthn",
+                hummingbird,
                 hummingbirdTesting, httpTypes, logging,
             ], swiftSettings: strict),
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "InternetMessage", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "Accounts", "Database", "PostfixHarness",
-                "RelayCore", "SMTP",
+                "InternetMessage", "Languages", "Mail", "MailAuth", "MailCrypto", "PosternSQLite", "Accounts", "Database",
+                "PostfixHarness", "RelayCore", "SMTP",
             ], swiftSettings: strict),
         .testTarget(
             name: "SignInTests",
@@ -417,9 +422,15 @@ let package = Package(
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",
             swiftSettings: strict),
-        .executableTarget(
-            name: "relay-demo", dependencies: ["InternetMessage", "PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo",
+        .target(
+            name: "DemoSupport", dependencies: ["InternetMessage", "PostfixHarness"], path: "Tests/DemoSupport",
             swiftSettings: strict),
+        .executableTarget(
+            name: "relay-demo", dependencies: ["DemoSupport", "PostfixHarness", "RelayHarness"], path: "Tests/RelayDemo",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "sign-in-demo", dependencies: ["DemoSupport", "PostfixHarness", "RelayHarness"], path: "Tests/SignInDemo",
+            exclude: ["app.py", "index.html"], swiftSettings: strict),
         .executableTarget(
             name: "postfix-test-filter", dependencies: ["Milter"], path: "Tests/PostfixTestFilter", swiftSettings: strict),
         .testTarget(

@@ -9,8 +9,9 @@ let instrumented: [SwiftSetting] = [
     .unsafeFlags(["-O", "-assert-config", "Debug", "-enable-testing", "-parse-as-library", "-sanitize=fuzzer,address"]),
 ]
 
-func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Modules/\(name)", swiftSettings: instrumented)
+func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Modules/\(name)", resources: resources, swiftSettings: instrumented)
 }
 
 let package = Package(
@@ -45,7 +46,11 @@ let package = Package(
         module("MilterTesting", ["Milter"]),
         module("TestSupport", ["CEL", .product(name: "Logging", package: "swift-log")]),
         module("MailTesting", ["InternetMessage", "MailAuth", "RelayCore", "TestSupport"]),
-        module("IdentityParsing", ["InternetMessage", "JSON", "MailCrypto", "Support"]),
+        module("Database"),
+        module("Accounts", ["Database", "Support"]),
+        module(
+            "IdentityParsing", ["Accounts", "InternetMessage", "JSON", "MailCrypto", "Support"],
+            resources: [.embedInCode("Pages")]),
         module("DNSWire", ["InternetMessage", "MailAuth", "Support"]),
         .executableTarget(
             name: "fuzz",

@@ -82,6 +82,13 @@ add('milter', b'hclient.example\nmbilling@app.example\nrannarelay2@relay.example
 add('spf', b'v=spf1 a:%{d1r}.example include:_spf.example ip4:192.0.2.0/24 ip6:2001:db8::/32 mx//64 redirect=x.example exp=%{l}.example -all')
 add('dkim', b'v=DKIM1; k=ed25519; t=s:y; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=')
 add('dkim', b'v=DMARC1; p=reject; sp=quarantine; adkim=s; aspf=r; rua=mailto:a@example.org!10m')
+app = b'client_id=com.example.app&redirect_uri=https%3A%2F%2Fapp.example%2Fsigned-in%3Fa%3D1&scope=openid+email&state=a%22%3Cb%27%26'
+proof = b'&nonce=n&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256'
+add('authorize', app + proof + b'&response_type=code&prompt=login+consent&max_age=60&ui_locales=de+en&acr_values=phr&login_hint=anna')
+add('authorize', app + proof + b'&response_type=id_token+code&response_mode=form_post&prompt=none&id_token_hint=a.b.c&claims={}')
+add('authorize', app + proof + b'&response_type=code&response_mode=web_message&display=popup&unknown')
+add('authorize', app + proof + b'&response_type=code&response_mode=fragment&request=x')
+add('authorize', b'client_id=a&post_logout_redirect_uri=https%3A%2F%2Fapp.example%2Fsigned-in%3Fa%3D1&state=%0D%0Aa')
 for item in ('a301020326 2041ff'.replace(' ', ''), '9f01820203ff', 'bf61610161629f0203ffff', 'd818456449455446', 'f97e00', '3903e7'):
     add('cbor', bytes.fromhex(item))
 

@@ -42,6 +42,7 @@ extension Migration {
         Migration(40, "openID", PackageResources._040_openID_sql),
         Migration(41, "signInCodes", PackageResources._041_signInCodes_sql),
         Migration(42, "passkeys", PackageResources._042_passkeys_sql),
+        Migration(43, "signUps", PackageResources._043_signUps_sql),
         Migration(44, "devices", PackageResources._044_devices_sql),
     ]
 }

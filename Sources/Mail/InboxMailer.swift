@@ -3,6 +3,7 @@
 import Accounts
 import SignIn
 import InternetMessage
+import Languages
 import MailCrypto
 import RelayCore
 import SMTP
@@ -51,6 +52,8 @@ package struct InboxMailer: Sendable {
     private let signer: (any MessageSigner)?
     private let submission: SMTPSubmission
     private let templates: NoticeTemplates
+    /// What messages are written in.
+    package var languages: Languages { templates.languages }
 
     package init(
         settings: MailerSettings, store: Store, tokens: @escaping @Sendable () -> TokenMint, signer: (any MessageSigner)?,
@@ -90,14 +93,18 @@ package struct InboxMailer: Sendable {
     }
 
     /// Writes a link of the page. Nothing happens where the installation has no public address.
-    package func send(_ link: PageLink, _ purpose: PageLinkPurpose, now: Int64) throws {
+    /// - Parameter language: of whoever asked for it.
+    package func send(
+        _ link: PageLink, _ purpose: PageLinkPurpose, in language: Catalogue = .english, now: Int64
+    ) throws {
         guard let url = settings.publicURL else { return }
         let path = purpose == .signIn ? "sign-in" : "delete"
         try send(
             purpose == .signIn ? .signIn : .deletion, to: link.inbox, answer: nil,
             values(
-                code: link.code.map(Self.grouped), link: "\(url)/me/\(path)/\(link.token)", seconds: link.expiresAt - now),
-            now: now)
+                code: link.code.map(Self.grouped), link: link.token.map { "\(url)/me/\(path)/\($0)" },
+                seconds: link.expiresAt - now,
+                in: language), in: language, now: now)
     }
 
     /// Tells the inbox that mail went to so far that it does no longer.
@@ -108,25 +115,37 @@ package struct InboxMailer: Sendable {
         try send(.change, to: inbox, answer: nil, values, now: now)
     }
 
-    private func values(code: String? = nil, link: String? = nil, seconds: Int64? = nil) -> NoticeValues {
+    /// Tells a user that someone signed in as them, in a browser that was new.
+    package func sendNewBrowser(to inbox: InboxAddress, in language: Catalogue, now: Int64) throws {
+        try send(.newBrowser, to: inbox, answer: nil, values(in: language), in: language, now: now)
+    }
+
+    private func values(
+        code: String? = nil, link: String? = nil, seconds: Int64? = nil, in language: Catalogue = .english
+    ) -> NoticeValues {
         NoticeValues(
             service: settings.service, relayDomain: settings.relayDomain, code: code, link: link,
-            page: settings.publicURL.map { "\($0)/me" }, lifetime: seconds.map(Self.duration))
+            page: settings.publicURL.map { "\($0)/me" }, lifetime: seconds.map { Self.duration($0, in: language) })
     }
 
     /// `123 456`.
     private static func grouped(_ code: String) -> String { code.prefix(3) + " " + code.dropFirst(3) }
 
     /// `24 hours`, `20 minutes`.
-    private static func duration(_ seconds: Int64) -> String {
-        let (number, unit) = seconds >= 7200 ? (seconds / 3600, "hours") : (max(1, seconds / 60), "minutes")
-        return "\(number) \(number == 1 ? String(unit.dropLast()) : unit)"
+    private static func duration(_ seconds: Int64, in language: Catalogue) -> String {
+        seconds >= 7200
+            ? language.text("{n} hours", count: Int(seconds / 3600))
+            : language.text("{n} minutes", count: Int(max(1, seconds / 60)))
     }
 
-    private func send(_ kind: NoticeKind, to inbox: InboxAddress, answer: AddrSpec?, _ values: NoticeValues, now: Int64) throws {
+    private func send(
+        _ kind: NoticeKind, to inbox: InboxAddress, answer: AddrSpec?, _ values: NoticeValues, in language: Catalogue = .english,
+        now: Int64
+    ) throws {
         let id = String(decoding: Base32.encode(try SecureRandom.bytes(count: 15)), as: UTF8.self)
         let message = NoticeMessage(
-            name: settings.service, from: settings.from, to: inbox, replyTo: answer, content: templates.render(kind, values),
+            name: settings.service, from: settings.from, to: inbox, replyTo: answer,
+            content: templates.render(kind, values, in: language),
             relayDomain: settings.relayDomain, id: id, now: now)
         let octets: [UInt8]
         do { octets = try message.write(signer: signer) } catch { throw MailerError.signing("\(error)") }

@@ -2,6 +2,7 @@
 
 import HTTP
 import HTTPTypes
+import SignIn
 import Support
 
 /// The cookies of the page.
@@ -9,6 +10,15 @@ struct PortalCookies: Sendable {
     static let session = "postern-session"
     static let browser = "postern-browser"
     static let told = "postern-told"
+    /// The request of an app for which a link was mailed.
+    static let asked = "postern-request"
+    /// Whoever may become a user by the code that was mailed, sealed.
+    static let signUp = "postern-sign-up"
+
+    /// Whose browser it is; opens nothing.
+    static let known = "postern-known"
+    /// Seconds: as long as browsers keep a cookie at most (RFC 6265bis section 5.5).
+    static let knownAge: Int64 = 400 * 86_400
 
     /// Seconds for which a page may still say what was done: the next one comes at once.
     static let tellingAge: Int64 = 30
@@ -38,5 +48,20 @@ struct PortalCookies: Sendable {
         "\(fullName(name))=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Lax" + (isSecure ? "; Secure" : "")
     }
 
+    /// Sets a sealed value; nil for none, and for one that is too long for a cookie (RFC 6265 section 6.1).
+    func set(_ name: String, _ sealed: String?) -> String? {
+        sealed.flatMap { $0.utf8.count <= 3_500 ? set(name, $0, age: PageLifetime.link) : nil }
+    }
+
+    /// Base64url; whether it is a sealed value shows when it is opened.
+    func sealed(_ name: String, in headers: HTTPFields) -> String? {
+        raw(name, in: headers).flatMap { Base64URL.decode($0.utf8) == nil ? nil : $0 }
+    }
+
     func remove(_ name: String) -> String { set(name, "", age: 0) }
+
+    /// What takes away the sealed values that a browser has.
+    func removeSealed(in headers: HTTPFields) -> [String] {
+        [Self.asked, Self.signUp].filter { raw($0, in: headers) != nil }.map(remove)
+    }
 }

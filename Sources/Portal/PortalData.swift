@@ -17,7 +17,7 @@ extension PortalPage {
             .cacheControl: "no-store",
             .contentDisposition: "attachment; filename=\"my-data.json\"",
         ]
-        headers.append(PortalHeaders.policy)
+        headers.append(PortalHeaders.policy())
         headers.append(PortalHeaders.referrer)
         let text = PortalExport.text(records, service: mailer.settings.service, at: time)
         return Response(type: "application/json", headers: headers, body: ByteBuffer(string: text))
@@ -53,9 +53,12 @@ extension PortalPage {
             try store.users.remove(session.userID, Self.change(session, time))
             return true
         }
-        guard isDone else { return try request.html("link", title: "This link has expired", status: .gone) }
+        guard isDone else {
+            return try request.html("link", title: request.language.text("This link has expired"), status: .gone)
+        }
         return request.redirect(
-            "/me/goodbye", cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
+            "/me/goodbye",
+            cookies: [PortalCookies.session, PortalCookies.browser, PortalCookies.known].map(cookies.remove))
     }
 }
 

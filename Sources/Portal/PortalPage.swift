@@ -5,6 +5,7 @@ import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
+import Languages
 import Logging
 import Mail
 import RelayCore
@@ -22,9 +23,13 @@ package struct PortalPage: RouteModule {
     let now: @Sendable () -> Int64
     let logger: Logger
     let views: PortalViews
+    var languages: Languages { mailer.languages }
+    let signUp: SignUpRules
     let cookies: PortalCookies
     /// As a browser writes it into Origin.
     let origin: String
+    /// Answers apps that ask for a sign-in; nil where another page does.
+    let provider: SheetProvider?
     /// For passkeys; nil where the page has no name.
     let relyingParty: RelyingParty?
 
@@ -36,15 +41,17 @@ package struct PortalPage: RouteModule {
     let proxies: TrustedProxies
     let monotonic: @Sendable () -> Double
 
-    /// Octets of a form: an address and a token.
-    static let formLimit = 8192
+    /// Octets of a form: an address and a token, and what an app asked for.
+    static let formLimit = 81_920
 
     /// Nil where users have no way to the HTTP service. Throws where a template does not parse, which no test would let through.
     package init?(
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
-        proxies: TrustedProxies = TrustedProxies(), logger: Logger
+        proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil, signUp: SignUpRules = .closed,
+        logger: Logger
     ) throws {
+        self.provider = provider
         self.monotonic = monotonic
         self.proxies = proxies
         guard let url = mailer.settings.publicURL else { return nil }
@@ -55,7 +62,8 @@ package struct PortalPage: RouteModule {
         self.pool = pool
         self.now = now
         self.logger = logger
-        views = try PortalViews(service: mailer.settings.service)
+        self.signUp = signUp
+        views = try PortalViews(service: mailer.settings.service, languages: mailer.languages)
         origin = url
         relyingParty = Self.relyingParty(url: url)
         cookies = PortalCookies(isSecure: url.hasPrefix("https://"))
@@ -77,6 +85,8 @@ package struct PortalPage: RouteModule {
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
         open(routes, .post, "/me/confirm/{token}") { try await confirm($0) }
         open(routes, .get, "/me/goodbye") { try $0.html("goodbye", title: "Everything is deleted") }
+
+        addSheetRoutes(to: routes)
 
         // Anyone who is signed in.
         signedIn(routes, .get, "/me") { try await overview($0, $1) }
@@ -122,13 +132,13 @@ package struct PortalPage: RouteModule {
         routes.open.get(path) { _, _ in
             // Linked with its version, so that it is never requested again.
             var headers: HTTPFields = [.cacheControl: "public, max-age=31536000, immutable"]
-            headers.append(PortalHeaders.policy)
+            headers.append(PortalHeaders.policy())
             return Response(type: type, headers: headers, body: ByteBuffer(string: text))
         }
     }
 
     /// A route for anyone who comes. Errors become pages.
-    private func open(
+    func open(
         _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
         _ handler: @escaping @Sendable (PortalRequest) async throws -> Response
     ) {
@@ -150,9 +160,7 @@ package struct PortalPage: RouteModule {
         _ handler: @escaping @Sendable (PortalRequest, PageSession) async throws -> Response
     ) {
         open(routes, method, path) { request in
-            guard let token = request.sessionToken,
-                let session = try await pool.run({ try store.page.session(token, now: now()) })
-            else {
+            guard let token = request.sessionToken, let session = try await session(request) else {
                 return request.redirect("/me/sign-in")
             }
             var request = request
@@ -160,6 +168,12 @@ package struct PortalPage: RouteModule {
             if method == .post { try request.checkForm() }
             return try await handler(request, session)
         }
+    }
+
+    /// Who is signed in.
+    func session(_ request: PortalRequest) async throws -> PageSession? {
+        guard let token = request.sessionToken else { return nil }
+        return try await pool.run { try store.page.session(token, now: now()) }
     }
 
     /// Hands mail over off the path of the request; false where too much waits.

@@ -34,7 +34,7 @@ extension PortalPage {
 
     /// One answer to whatever does not sign in; why, is for the operator alone.
     func signInByPasskey(_ request: PortalRequest) async throws -> Response {
-        guard let browser = request.browser, let relyingParty else { return request.redirect("/me/sign-in") }
+        guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
         if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let (credential, clientData) = (try octets(request, "credential"), try octets(request, "client_data"))
@@ -47,12 +47,13 @@ extension PortalPage {
                 userHandle: handle.isEmpty ? nil : handle, challenge: challenge, browser: browser, replacing: old, now: now())
         }
         switch outcome {
-        case .session(let session): return try enter(request, session)
+        case .session(let session): return try await enter(request, session)
         case .refused(let user, let reason):
             logger.warning(
                 "a sign-in by passkey was refused", metadata: ["user": "\(user ?? "-")", "detail": "\(reason)"])
             return try await askForAddress(
-                request, alert: "This passkey does not sign in here. Request a code instead.", status: .forbidden)
+                request, alert: request.language.text("This passkey does not sign in here. Request a code instead."),
+                status: .forbidden)
         }
     }
 

@@ -5,6 +5,7 @@ import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
+import Languages
 import MailCrypto
 import Support
 
@@ -36,6 +37,9 @@ struct PortalRefusal: Error {
             retryAfter: seconds)
     }
 
+    static let over = PortalRefusal(
+        status: .gone, title: "This sign-in is over",
+        text: "It took too long, or was finished already. Go back to the app and start again.")
     static let foreign = PortalRefusal(
         status: .forbidden, title: "That did not come from this page",
         text: "The form was not sent from this page, or it is too old. Reload the page and try again.")
@@ -65,6 +69,10 @@ struct PortalRequest: Sendable {
     // MARK: What came
 
     var sessionToken: String? { page.cookies.value(PortalCookies.session, in: request.headers) }
+    /// What the page is written in: as the app asked, or the browser.
+    var language: Catalogue {
+        page.languages.best(sheet?.request.uiLocales ?? [], accepted: request.headers[.acceptLanguage])
+    }
     /// The cookie that ties a link to the browser that asked for it.
     var browser: String? { page.cookies.value(PortalCookies.browser, in: request.headers) }
 
@@ -101,7 +109,23 @@ struct PortalRequest: Sendable {
         }
     }
 
-    /// Reads the form: none of ours has more than three fields.
+    /// A parameter of the address; nil where it is absent.
+    func query(_ name: String) -> String? {
+        FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10)?.first { $0.name == name }?.value
+    }
+
+    /// The app's request that this page is a step of; nil where there is none, or it is over.
+    var sheet: OpenSheet? {
+        guard page.provider != nil, let identifier = form["request"] ?? query("request"),
+            let pending = page.store.authorizations.open(identifier, now: page.now())
+        else { return nil }
+        return OpenSheet(identifier: identifier, pending: pending)
+    }
+
+    /// A path of ours as a step of the same request.
+    func step(_ path: String) -> String { sheet.map { "\(path)?request=\($0.identifier)" } ?? path }
+
+    /// Reads the form: none of ours has more than eight fields.
     mutating func readForm() async throws { form = try await request.form(context, maximum: 10) }
 
     /// Throws `PortalRefusal` unless the form was made for this session.
@@ -123,14 +147,18 @@ struct PortalRequest: Sendable {
     ) throws -> Response {
         var values = values
         if let csrf { values["csrf"] = csrf }
+        if let sheet { values["request"] = sheet.identifier }
         let text = try page.views.render(
-            view, values, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf, alert: alert,
+            view, values, in: language, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf,
+            alert: alert,
             notice: notice, hasScript: hasScript)
         var headers: HTTPFields = [.cacheControl: "no-store"]
-        headers.append(hasScript ? PortalHeaders.policyWithScript : PortalHeaders.policy)
+        let asked = sheet?.pending.request
+        headers.append(PortalHeaders.policy(hasScript: hasScript, leadsAway: asked != nil))
         headers.append(PortalHeaders.referrer)
         headers.append(PortalHeaders.frames)
-        headers.append(PortalHeaders.opener)
+        // The window that opened the page waits for a message: it has to stay its opener.
+        if asked?.target.mode != .webMessage { headers.append(PortalHeaders.opener) }
         for cookie in cookies + (told == nil ? [] : [page.cookies.remove(PortalCookies.told)]) {
             headers.append(HTTPField(name: .setCookie, value: cookie))
         }
@@ -142,7 +170,7 @@ struct PortalRequest: Sendable {
     func redirect(_ path: String, told: String? = nil, cookies: [String] = []) -> Response {
         var headers: HTTPFields = [.location: path, .cacheControl: "no-store"]
         headers.append(PortalHeaders.referrer)
-        headers.append(PortalHeaders.policy)
+        headers.append(PortalHeaders.policy())
         for cookie in cookies + (told.map { [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)] } ?? []) {
             headers.append(HTTPField(name: .setCookie, value: cookie))
         }
@@ -153,8 +181,9 @@ struct PortalRequest: Sendable {
     func failure(_ error: any Error) throws -> Response {
         switch error {
         case let refusal as PortalRefusal:
+            let title = language.text(refusal.title)
             var response = try html(
-                "refusal", ["title": refusal.title, "text": refusal.text], title: refusal.title, status: refusal.status)
+                "refusal", ["title": title, "text": language.text(refusal.text)], title: title, status: refusal.status)
             if let seconds = refusal.retryAfter { response.headers[.retryAfter] = "\(seconds)" }
             return response
         case let refusal as StoreFailure where refusal.isRefusal:
@@ -179,15 +208,18 @@ struct PortalRequest: Sendable {
 
 /// Fields that go with every page.
 enum PortalHeaders {
-    /// Nothing but our own style and mark; no script at all; no frame around it.
-    static let policy = field(
-        "Content-Security-Policy",
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-    /// The same for a page with our one script file, which writes no markup.
-    static let policyWithScript = field(
-        "Content-Security-Policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
-            + "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+    /// Nothing but our own style and mark, and no frame around it.
+    /// - Parameters:
+    ///   - hasScript: our one script file too, which writes no markup.
+    ///   - leadsAway: a form of the page may end at an app. Browsers hold `form-action` against every redirect that follows a
+    ///     form, at the app's as well, so that nothing can be said here.
+    static func policy(hasScript: Bool = false, leadsAway: Bool = false) -> HTTPField {
+        field(
+            "Content-Security-Policy",
+            "default-src 'none'; \(hasScript ? "script-src 'self'; " : "")style-src 'self'; img-src 'self'; "
+                + "\(leadsAway ? "" : "form-action 'self'; ")base-uri 'none'; frame-ancestors 'none'"
+                + (hasScript ? "; require-trusted-types-for 'script'; trusted-types 'none'" : ""))
+    }
     static let referrer = field("Referrer-Policy", "no-referrer")
     static let frames = field("X-Frame-Options", "DENY")
     static let opener = field("Cross-Origin-Opener-Policy", "same-origin")

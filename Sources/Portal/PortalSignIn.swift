@@ -1,5 +1,6 @@
 // Signing in by a link or a code that is mailed, signing out, and confirming an inbox by the link of its message.
 
+import Accounts
 import SignIn
 import HTTP
 import Hummingbird
@@ -14,16 +15,20 @@ extension PortalPage {
         _ request: PortalRequest, alert: String? = nil, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let browser = try request.browser ?? newToken()
-        var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser)]
+        var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
         // What was refused is not offered again by itself.
         values["passkey"] = try passkeyValues(.get, browser: browser)?.merging(["autofill": alert == nil ? "yes" : ""]) { $1 }
         if let problem {
             values["problem"] = problem
             values["typed"] = request.form["email"] ?? ""
         }
+        if let sheet = request.sheet {
+            values["team"] = try await app(sheet).teamName
+            if problem == nil { values["typed"] = sheet.pending.request.loginHint ?? "" }
+        }
         return try request.html(
-            "sign-in", values, title: "Sign in", status: status, alert: alert,
-            notice: request.told == "out" ? "You are signed out." : nil, hasScript: true,
+            "sign-in", values, title: request.language.text("Sign in"), status: status, alert: alert,
+            notice: request.told == "out" ? request.language.text("You are signed out.") : nil, hasScript: true,
             cookies: [cookies.set(PortalCookies.browser, browser, age: 86_400)])
     }
 
@@ -31,24 +36,32 @@ extension PortalPage {
     func sendSignInLink(_ request: PortalRequest) async throws -> Response {
         guard let browser = request.browser else {
             return try await askForAddress(
-                request, alert: "Your browser does not store cookies, or this page was open for too long. Try again.",
+                request,
+                alert: request.language.text(
+                    "Your browser does not store cookies, or this page was open for too long. Try again."),
                 status: .badRequest)
         }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
         guard let address = try? AddrSpec.typed((request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)) else {
             return try await askForAddress(
-                request, problem: "That is not a valid email address. Enter only the address, as in name@example.com.",
+                request,
+                problem: request.language.text(
+                    "That is not a valid email address. Enter only the address, as in name@example.com."),
                 status: .unprocessableContent)
         }
         // Before anything is looked up, and anyone who is asked for: it reveals nothing about who has an account.
         if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let inbox = InboxAddress(address)
+        // Kept by the browser, whoever it is: what is not stored here cannot be lost, nor tell of anyone.
+        let sealed = signUp.mode == .open ? try store.page.sealSignUp(inbox, browser: browser, now: now()) : nil
+        let language = request.language
         // Looked up beside the mail that is being handed over, which may take its time, and not behind it.
         let isQueued = queue.lookUp {
             do {
-                let link = try store.page.signInLink(for: inbox, browser: browser, limits: mailer.settings.limits, now: now())
+                let link = try store.page.signInLink(
+                    for: inbox, browser: browser, rules: signUp, limits: mailer.settings.limits, now: now())
                 guard let link else { return }
-                if !sendLater(Self.noLink, { try mailer.send(link, .signIn, now: now()) }) {
+                if !sendLater(Self.noLink, { try mailer.send(link, .signIn, in: language, now: now()) }) {
                     logger.warning(Self.noLink, metadata: ["detail": "too much mail waits to be submitted"])
                 }
             } catch {
@@ -57,7 +70,11 @@ extension PortalPage {
             }
         }
         guard isQueued else { throw PortalRefusal.busy }
-        return request.redirect("/me/sent")
+        // A link that is opened in this browser leads to the same app.
+        let kept = [(PortalCookies.asked, request.sheet?.identifier), (PortalCookies.signUp, sealed)]
+        return request.redirect(
+            request.step("/me/sent"),
+            cookies: cookies.removeSealed(in: request.request.headers) + kept.compactMap { cookies.set($0, $1) })
     }
 
     /// The link, opened. Programs that look at mail open links too: only the button signs in.
@@ -71,13 +88,14 @@ extension PortalPage {
         guard state == .good, let browser = request.browser else {
             return try deadLink(request, state)
         }
-        return try request.html("sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser)], title: "Sign in")
+        return try request.html(
+            "sign-in-link", ["token": token, "csrf": PortalCSRF.token(for: browser)], title: request.language.text("Sign in"))
     }
 
     /// The page for a link that does nothing here.
     func deadLink(_ request: PortalRequest, _ state: PortalRepository.LinkState) throws -> Response {
         try request.html(
-            "link", ["other_browser": state == .otherBrowser], title: "This link does not work here",
+            "link", ["other_browser": state == .otherBrowser], title: request.language.text("This link does not work here"),
             status: state == .otherBrowser ? .forbidden : .gone)
     }
 
@@ -88,43 +106,72 @@ extension PortalPage {
         let old = request.sessionToken
         let session = try await pool.run { try store.page.signIn(link: token, browser: browser, replacing: old, now: now()) }
         guard let session else { return try signInLink(request, .gone, token) }
-        return try enter(request, session)
+        return try await enter(request, session, sheet: cookies.sealed(PortalCookies.asked, in: request.request.headers))
     }
 
     /// What follows the form: a message is on its way, to be opened here or read anywhere.
     func askForCode(_ request: PortalRequest, problem: String? = nil) throws -> Response {
-        guard let browser = request.browser else { return request.redirect("/me/sign-in") }
-        var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser)]
+        guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
+        var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
         values["problem"] = problem
         return try request.html(
-            "sent", values, title: "Check your inbox", status: problem == nil ? .ok : .unprocessableContent)
+            "sent", values, title: request.language.text("Check your inbox"), status: problem == nil ? .ok : .unprocessableContent
+        )
     }
 
     /// One answer to every code that does not sign in: whether someone is known here, or had too many tries, does not show.
     func useSignInCode(_ request: PortalRequest) async throws -> Response {
-        guard let browser = request.browser else { return request.redirect("/me/sign-in") }
+        guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
         if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
         let (code, old) = (request.form["code"] ?? "", request.sessionToken)
-        let session = try await pool.run { try store.page.signIn(code: code, browser: browser, replacing: old, now: now()) }
+        let sealed = cookies.sealed(PortalCookies.signUp, in: request.request.headers)
+        let session = try await pool.run {
+            try store.page.signIn(
+                code: code, browser: browser, signUp: sealed, replacing: old, now: now())
+        }
         guard let session else {
             return try askForCode(
                 request,
-                problem:
-                    "This code is wrong or has expired. After \(SignInCodeLimits.tries) wrong codes only the link in the message works."
-            )
+                problem: request.language.text(
+                    "This code is wrong or has expired. After {n} wrong codes only the link in the message works.",
+                    ["n": String(SignInCodeLimits.tries)]))
         }
-        return try enter(request, session)
+        return try await enter(request, session)
     }
 
-    func enter(_ request: PortalRequest, _ session: String) throws -> Response {
+    /// - Parameter sheet: the identifier of an app's request that a link belongs to; otherwise that of the form.
+    func enter(_ request: PortalRequest, _ session: String, sheet: String? = nil) async throws -> Response {
+        let known = try await tell(of: session, request)
+        let asked = provider == nil ? nil : request.sheet?.identifier ?? sheet
         // A cookie that was there before, whoever put it there, is worth nothing from here on.
-        request.redirect(
-            "/me",
+        return request.redirect(
+            asked.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me",
             cookies: [
                 cookies.set(PortalCookies.session, session, age: PageLifetime.session),
                 cookies.set(PortalCookies.browser, try newToken(), age: 86_400),
-            ])
+                cookies.set(PortalCookies.known, known, age: PortalCookies.knownAge),
+            ] + cookies.removeSealed(in: request.request.headers))
+    }
+
+    /// Tells the user where mail goes of a session in a browser that is new; not where they signed in by a message to that inbox.
+    /// - Returns: what the browser keeps.
+    private func tell(of token: String, _ request: PortalRequest) async throws -> String {
+        let kept = cookies.value(PortalCookies.known, in: request.request.headers)
+        let (known, inbox) = try await pool.run {
+            guard let session = try store.page.session(token, now: now()) else { throw PortalRefusal.foreign }
+            let known = store.page.knownBrowser(user: session.userID)
+            guard kept != known else { return (known, nil as InboxAddress?) }
+            let inbox = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
+            return (known, session.method == .mail && inbox?.number == session.inboxNumber ? nil : inbox?.address)
+        }
+        let language = request.language
+        if let inbox {
+            _ = sendLater("no message about a new browser was sent") {
+                try mailer.sendNewBrowser(to: inbox, in: language, now: now())
+            }
+        }
+        return known
     }
 
     func signOut(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
@@ -140,7 +187,8 @@ extension PortalPage {
         let token = try request.token()
         let found = try await pool.run { try store.verifications.inbox(link: token, now: now()) }
         guard let found else {
-            return try request.html("link", ["is_confirmation": true], title: "This link has expired", status: .gone)
+            return try request.html(
+                "link", ["is_confirmation": true], title: request.language.text("This link has expired"), status: .gone)
         }
         guard found.isNew else { return try request.html("confirmed", title: "Your inbox is confirmed") }
         return try request.html("confirm", ["token": token], title: "Confirm your inbox")

@@ -1,6 +1,7 @@
 // Renders the page: one layout around every view. Templates are part of the program; values are escaped by Mustache.
 
 import HTTP
+import Languages
 import Mustache
 
 struct PortalViews: Sendable {
@@ -35,37 +36,65 @@ struct PortalViews: Sendable {
         "goodbye": PackageResources.goodbye_mustache, "inboxes": PackageResources.inboxes_mustache,
         "link": PackageResources.link_mustache, "overview": PackageResources.overview_mustache,
         "refusal": PackageResources.refusal_mustache, "remove": PackageResources.remove_mustache,
-        "security": PackageResources.security_mustache,
+        "security": PackageResources.security_mustache, "sheet": PackageResources.sheet_mustache,
+        "sign-out": PackageResources.sign_out_mustache,
         "sent": PackageResources.sent_mustache, "sign-in": PackageResources.sign_in_mustache,
         "sign-in-link": PackageResources.sign_in_link_mustache, "stop": PackageResources.stop_mustache,
     ]
 
-    private let templates: [String: MustacheTemplate]
-    private let layout: MustacheTemplate
+    /// Views in the words of one language.
+    private struct Language {
+        let catalogue: Catalogue
+        let templates: [String: MustacheTemplate]
+        let layout: MustacheTemplate
+    }
+
+    /// Views whose words are in the catalogues; the others are in English.
+    static let translated: Set = ["link", "refusal", "sent", "sheet", "sign-in", "sign-in-link", "sign-out"]
+
+    private let languages: [String: Language]
     private let service: String
 
     /// Throws where a template does not parse.
-    init(service: String) throws {
+    init(service: String, languages: Languages) throws {
         self.service = service
-        templates = try Self.files.mapValues { try MustacheTemplate(string: String(decoding: $0.dropLast(), as: UTF8.self)) }
-        layout = try MustacheTemplate(string: String(decoding: PackageResources.layout_mustache, as: UTF8.self))
+        self.languages = try languages.all.reduce(into: [:]) { result, catalogue in
+            func template(_ octets: some Sequence<UInt8>) throws -> MustacheTemplate {
+                try MustacheTemplate(string: catalogue.localised(String(decoding: Array(octets), as: UTF8.self)))
+            }
+            result[catalogue.tag] = Language(
+                catalogue: catalogue, templates: try Self.files.mapValues { try template($0.dropLast()) },
+                layout: try template(PackageResources.layout_mustache))
+        }
+    }
+
+    /// Every text of the views that are translated.
+    static var texts: [String] {
+        let layout = Catalogue.texts(of: String(decoding: PackageResources.layout_mustache, as: UTF8.self))
+        return translated.sorted().reduce(into: layout) {
+            $0 += Catalogue.texts(of: String(decoding: files[$1] ?? [], as: UTF8.self))
+        }
     }
 
     /// - Parameters:
+    ///   - language: whose words are wanted.
     ///   - current: nil for a page without navigation.
     ///   - csrf: the token of the sign-out form.
     func render(
-        _ view: String, _ values: [String: Any], title: String, current: Place?, csrf: String?, alert: String?, notice: String?,
+        _ view: String, _ values: [String: Any], in language: Catalogue, title: String, current: Place?, csrf: String?,
+        alert: String?, notice: String?,
         hasScript: Bool
     ) throws -> String {
-        guard let template = templates[view] else { throw Problem.fault() }
+        let wanted = Self.translated.contains(view) ? language.tag : Catalogue.english.tag
+        guard let language = languages[wanted], let template = language.templates[view] else { throw Problem.fault() }
         var values = values
         values["service"] = service
         values["mark"] = PortalStyle.mark
         var whole: [String: Any] = [
             "title": title, "service": service, "mark": PortalStyle.mark, "version": PortalStyle.version,
             "content": template.render(values),
-            "is_narrow": current == nil, "has_script": hasScript,
+            "is_narrow": current == nil, "has_script": hasScript, "language": language.catalogue.tag,
+            "is_right_to_left": language.catalogue.isRightToLeft,
         ]
         if let current {
             whole["nav"] =
@@ -78,6 +107,6 @@ struct PortalViews: Sendable {
         }
         if let alert { whole["alert"] = ["text": alert] }
         if let notice { whole["notice"] = ["text": notice] }
-        return layout.render(whole)
+        return language.layout.render(whole)
     }
 }

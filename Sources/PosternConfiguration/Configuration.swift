@@ -147,8 +147,14 @@ package struct Configuration: Sendable {
         /// `iss`: an address without path and final slash; nil where nothing is signed.
         package let issuer: String?
         package let authorizationEndpoint: String?
-        /// The operator's page for requests that `/auth/authorize` checked; nil where that endpoint is off.
+        /// The page for requests that `/auth/authorize` checked; nil where that endpoint is off.
         package let signInPage: String?
+        /// Whether that page is our own.
+        package let isPageBuiltIn: Bool
+        /// Who becomes a user there.
+        package let signUp: SignUpRules
+        /// The folder of catalogues; nil where there is none.
+        package let languagesPath: String?
         package let refreshesPerDay: Int
     }
 
@@ -245,12 +251,18 @@ package struct Configuration: Sendable {
                 .invalidValue, at: resolved.path,
                 "provider.authorization_endpoint: must be a URL, as in https://id.example/sign-in")
         }
-        let signInPage = text("sign_in.page")
+        let isPageBuiltIn = text("sign_in.page") == "built-in"
+        if isPageBuiltIn, publicURL == nil {
+            throw ConfigurationError(
+                .invalidValue, at: resolved.path, "sign_in.page: the built-in page needs http.public_url, where browsers reach it"
+            )
+        }
+        let signInPage = isPageBuiltIn ? "\(text("http.public_url"))/sign-in" : text("sign_in.page")
         let isURL = signInPage.hasPrefix("https://") || signInPage.hasPrefix("http://")
         guard signInPage.isEmpty || isURL && !signInPage.contains("#") && signInPage.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "sign_in.page: must be a URL, as in https://sign-in.example/")
+                .invalidValue, at: resolved.path, "sign_in.page: must be built-in, or a URL as in https://sign-in.example/")
         }
         guard page.isEmpty || signInPage.isEmpty else {
             throw ConfigurationError(
@@ -259,6 +271,10 @@ package struct Configuration: Sendable {
         provider = ProviderSettings(
             issuer: text("provider.issuer").isEmpty ? nil : text("provider.issuer"),
             authorizationEndpoint: page.isEmpty ? nil : page, signInPage: signInPage.isEmpty ? nil : signInPage,
+            isPageBuiltIn: isPageBuiltIn,
+            signUp: SignUpRules(
+                SignUpRules.Mode(rawValue: text("sign_in.sign_up")) ?? .closed, domains: list("sign_in.sign_up_domains")),
+            languagesPath: text("sign_in.languages").isEmpty ? nil : path("sign_in.languages"),
             refreshesPerDay: integer("provider.refreshes_per_day"))
         let relayDomains = relayDomains
         if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {

@@ -263,7 +263,18 @@ package struct ConfigurationKey: Sendable {
             "Refreshes with one refresh token in a day (429 beyond it). An access token is valid for an hour: 24 are needed."),
         ConfigurationKey(
             "sign_in.page", .text, .absent,
-            "Your own sign-in page, for checked requests: apps go to /auth/authorize, which hands them to it. In place of provider.authorization_endpoint."
+            "The sign-in page of apps, which go to /auth/authorize: built-in, or the URL of your own. In place of provider.authorization_endpoint."
+        ),
+        ConfigurationKey(
+            "sign_in.sign_up", .choice(["closed", "invited", "open"]), .value(.text("closed")),
+            "Who becomes a user on the built-in page by a code to an inbox: no one; users you added whose inbox is not confirmed yet; anyone."
+        ),
+        ConfigurationKey(
+            "sign_in.sign_up_domains", .domains, .value(.list([])),
+            "With sign_up: open, the domains whose inboxes become users. None: all of them."),
+        ConfigurationKey(
+            "sign_in.languages", .text, .absent,
+            "A folder of catalogues (nl.json) for languages that are not built in, or in place of one; relative to the folder of this file."
         ),
         ConfigurationKey(
             "events.trusted_certificates", .text, .absent,

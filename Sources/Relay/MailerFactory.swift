@@ -2,6 +2,7 @@
 
 import Accounts
 import Foundation
+import Languages
 import Mail
 import PosternConfiguration
 import RelayCore
@@ -12,6 +13,13 @@ package enum MailerFactory {
     /// - Throws: `TemplateError`, `ConfigurationError`, and as the store does.
     package static func mailer(_ installation: Installation, signer: (any MessageSigner)? = nil) throws -> InboxMailer {
         let configuration = installation.configuration
+        let languages: Languages
+        do throws(CatalogueError) {
+            languages =
+                if let folder = configuration.provider.languagesPath { try Languages(folder: folder) } else { try .builtIn() }
+        } catch {
+            throw ConfigurationError(.invalidValue, at: installation.resolved.path, "sign_in.languages: \(error)")
+        }
         return InboxMailer(
             settings: MailerSettings(
                 from: configuration.mail.from, service: configuration.serviceName, relayDomain: configuration.mail.from.domain,
@@ -21,7 +29,8 @@ package enum MailerFactory {
             submission: SMTPSubmission(
                 host: configuration.mail.submission.host, port: UInt16(clamping: configuration.mail.submission.port),
                 helo: configuration.hostname, security: try security(installation), credentials: try credentials(installation)),
-            templates: try configuration.mail.templates.map { try NoticeTemplates(folder: $0) } ?? .standard())
+            templates: try configuration.mail.templates.map { try NoticeTemplates(folder: $0, languages) }
+                ?? .standard(languages))
     }
 
     private static func security(_ installation: Installation) throws -> SubmissionSecurity {

@@ -16,7 +16,9 @@ extension Store {
         ProviderRepository(grants: grants, users: users, inboxes: inboxes, secrets: secrets)
     }
     /// Links by which users sign in on /me, and their sessions.
-    package var page: PortalRepository { PortalRepository(database: database, inboxes: inboxes, secrets: secrets) }
+    package var page: PortalRepository {
+        PortalRepository(events: grants.addresses.events, inboxes: inboxes, users: users, secrets: secrets)
+    }
     /// Passkeys by which they sign in too.
     package var passkeys: PasskeyRepository { PasskeyRepository(page: page, sealer: sealer) }
 }

@@ -57,10 +57,13 @@ package struct ServiceParts: Sendable {
         trust = IssuerTrust(installation.store, now: now, logger: logger)
         cursors = Cursors(key: try installation.derivedKey("postern cursors 1"))
         mailer = try MailerFactory.mailer(installation, signer: signer)
+        let provider = installation.configuration.provider
+        let sheet =
+            provider.isPageBuiltIn
+            ? provider.issuer.map { [identitySigner] in SheetProvider(issuer: $0, signer: identitySigner) } : nil
         page = try PortalPage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
-            now: now,
-            proxies: installation.configuration.http.proxies, logger: logger)
+            now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp, logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
             "postern_team_inboxes_written",

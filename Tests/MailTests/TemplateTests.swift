@@ -2,6 +2,7 @@
 
 import Accounts
 import Foundation
+import Languages
 import Testing
 @testable import Mail
 
@@ -58,5 +59,31 @@ import Testing
         } catch {
             #expect(error.path.hasSuffix(name) && error.message.contains(message), "\(error)")
         }
+    }
+
+    @Test func everyTextOfATranslatedMessageIsInEveryLanguage() throws {
+        let languages = try Languages.builtIn()
+        #expect(NoticeTemplates.texts.count > 15)
+        let templates = try NoticeTemplates.standard(languages)
+        for language in languages.all.dropFirst() {
+            for text in NoticeTemplates.texts { #expect(language.knows(text), "\(language.tag): \(text)") }
+            let message = templates.render(.signIn, Self.values, in: language)
+            let english = templates.render(.signIn, Self.values)
+            #expect(message.subject != english.subject && message.subject.contains("012 345"))
+            for part in [message.text, message.html] {
+                #expect(part.contains("012 345") && part.contains("https://fig.example/me/confirm/x") && !part.contains("{"))
+            }
+            // People read mail in a terminal too; a link stays whole.
+            #expect(message.text.split(separator: "\n").allSatisfy { $0.count <= 72 || !$0.contains(" ") })
+            #expect(
+                message.html.contains("<html lang=\"\(language.tag)\"") && message.html.contains("rtl") == (language.tag == "ar"))
+        }
+    }
+
+    @Test func aCodeAloneHasNoWordOfALink() throws {
+        var values = Self.values
+        values.link = nil
+        let message = try NoticeTemplates.standard().render(.signIn, values)
+        #expect(message.text.contains("012 345") && !message.text.contains("link") && !message.html.contains("href"))
     }
 }

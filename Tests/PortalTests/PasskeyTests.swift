@@ -67,6 +67,21 @@ import WebAuthn
         }
     }
 
+    @Test func aPasskeyThatSignsInElsewhereIsToldByMail() async throws {
+        try await withPasskey { fixture, anna, authenticator in
+            let handle = fixture.store.passkeys.userHandle("anna")
+            try await anna.submit("/me/passkey", signIn(authenticator, anna, handle: handle))
+            let before = fixture.mailCount("anna@home.example")
+            let elsewhere = Browser(fixture)
+            try await elsewhere.get("/me/sign-in")
+            var authenticator = authenticator
+            authenticator.signCount += 10
+            #expect(try await elsewhere.submit("/me/passkey", signIn(authenticator, elsewhere, handle: handle)).location == "/me")
+            #expect(fixture.mailCount("anna@home.example") == before + 1)
+            #expect(try fixture.mail("anna@home.example").contains("as you, in"))
+        }
+    }
+
     @Test func aPasskeyIsAddedNamedUsedAndRemoved() async throws {
         try await withPasskey { fixture, anna, authenticator in
             let handle = fixture.store.passkeys.userHandle("anna")

@@ -13,10 +13,12 @@ import PosternSQLite
 import PostfixHarness
 import RelayCore
 import SMTP
+import SignIn
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import API
 @testable import HTTP
 @testable import Portal
 
@@ -61,7 +63,10 @@ final class PortalFixture: Sendable {
 
     var routes: [RouteEntry] { made.withLock { $0?.routes ?? [] } }
 
-    init(url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100)) throws {
+    /// - Parameter signUp: with it the page is the sign-in page of apps too, and /auth is there.
+    init(
+        url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil
+    ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
@@ -78,7 +83,7 @@ final class PortalFixture: Sendable {
             store: store, tokens: { TokenMint(keys: keys) }, signer: nil,
             submission: SMTPSubmission(
                 host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", timeout: 120, dataTimeout: 120),
-            templates: try .standard())
+            templates: try .standard(.builtIn()))
         _ = try store.teams.add(id: "juice", name: "The <Juice> Company", Self.change)
         _ = try store.teams.add(id: "soda", name: "Soda", Self.change)
         try store.sources.add(
@@ -89,13 +94,24 @@ final class PortalFixture: Sendable {
                 id: user, name: user, inbox: Self.inbox("\(user)@home.example"), isVerified: true, Self.change)
             _ = try store.addresses.issue(team: "juice", user: user, app: "com.juice.app", Self.change)
         }
+        let signer = IdentitySigner(store.identityKeys, now: { [time] in time.now }, logger: log.logger)
         let page = try PortalPage(
             store: store, mailer: mailer, queue: queue, tokens: { TokenMint(keys: keys) }, pool: pool,
             now: { [time] in time.now },
-            monotonic: { [time] in Double(time.now - Self.start) }, logger: log.logger)
+            monotonic: { [time] in Double(time.now - Self.start) },
+            provider: signUp == nil ? nil : SheetProvider(issuer: Self.url, signer: signer), signUp: signUp ?? .closed,
+            logger: log.logger)
+        var modules: [any RouteModule] = page.map { [$0] } ?? []
+        if signUp != nil {
+            let settings = ProviderSettings(
+                issuer: Self.url, authorizationEndpoint: nil, signInPage: "\(Self.url)/sign-in", refreshesPerDay: 100)
+            let parts = RouteParts(
+                store: store, pool: pool, cursors: Cursors(key: Array(repeating: 3, count: 32)), now: { [time] in time.now })
+            modules.append(SignInRoutes(settings, parts, signer: signer))
+        }
         made.withLock {
             $0 = APIService.router(
-                settings: APISettings(host: "127.0.0.1", port: 0), modules: page.map { [$0] } ?? [],
+                settings: APISettings(host: "127.0.0.1", port: 0), modules: modules,
                 keys: KeyCache(store.apiKeys),
                 clock: APIClock(now: { [time] in time.now }, monotonic: { 0 }), logger: log.logger)
         }
@@ -115,10 +131,10 @@ final class PortalFixture: Sendable {
 
     /// Makes a rig, and ends it whatever happens.
     static func with(
-        url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100),
+        url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
         _ body: (PortalFixture) async throws -> Void
     ) async throws {
-        let rig = try PortalFixture(url: url, limits: limits)
+        let rig = try PortalFixture(url: url, limits: limits, signUp: signUp)
         do { try await body(rig) } catch {
             rig.stop()
             throw error
@@ -173,7 +189,7 @@ final class Browser {
     init(_ rig: PortalFixture) { self.rig = rig }
 
     @discardableResult
-    func get(_ path: String) async throws -> Response { try await ask(.get, path, nil, [:]) }
+    func get(_ path: String, headers: [String: String] = [:]) async throws -> Response { try await ask(.get, path, nil, headers) }
 
     /// Sends a form of the page that is open, with its token.
     @discardableResult
@@ -198,6 +214,17 @@ final class Browser {
         for cookie in page.headers[values: .setCookie] {
             let pair = cookie.split(separator: ";")[0].split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             cookies[String(pair[0])] = cookie.contains("Max-Age=0") ? nil : String(pair[1])
+        }
+        return page
+    }
+
+    /// Goes where it is sent, as long as that is ours: the page, or the answer that leads away.
+    @discardableResult
+    func follow() async throws -> Response {
+        while page.status == 303, let location = page.location {
+            let path = location.hasPrefix(PortalFixture.url) ? String(location.dropFirst(PortalFixture.url.count)) : location
+            guard path.hasPrefix("/") else { break }
+            try await get(path)
         }
         return page
     }

@@ -37,6 +37,21 @@ import Testing
         }
     }
 
+    /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: the session was anyone's.
+    @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}"])
+    func aSessionBehindAStrangeSpaceIsNone(_ space: String) async throws {
+        try await PortalFixture.with { rig in
+            let thief = Browser(rig)
+            try await thief.signIn("bob")
+            let session = try #require(thief.cookies["__Host-postern-session"])
+            let victim = try await rig.ask(
+                .get, "/me", headers: [.cookie: "\(space)__Host-postern-session=\(session)"], body: nil)
+            #expect(victim.location == "/me/sign-in")
+            let own = try await rig.ask(.get, "/me", headers: [.cookie: "x=1; __Host-postern-session=\(session)"], body: nil)
+            #expect(own.status == 200)
+        }
+    }
+
     @Test(arguments: [
         ["Origin": "https://evil.example"], ["Origin": "http://relay.example"], ["Origin": "https://relay.example.evil.example"],
         ["Sec-Fetch-Site": "cross-site"], ["Sec-Fetch-Site": "same-site"], ["Origin": "null", "Sec-Fetch-Site": "cross-site"],

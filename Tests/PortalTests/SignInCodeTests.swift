@@ -98,6 +98,36 @@ import Testing
         }
     }
 
+    /// Codes that were asked for beforehand went on being good after the tries of the day were used up.
+    @Test func codesThatWereAskedForBeforehandDoNotAddTries() async throws {
+        try await PortalFixture.with { fixture in
+            var thieves: [(browser: String, code: String)] = []
+            for _ in 0..<5 {
+                let thief = try await asks(fixture)
+                thieves.append((try #require(thief.cookies["__Host-postern-browser"]), try fixture.code("anna@home.example")))
+            }
+            let (page, now) = (fixture.store.page, fixture.now)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<50 {
+                    let thief = thieves[number % 4]
+                    let guess = wrong(thief.code)
+                    group.addTask {
+                        let session = try page.signIn(code: guess, browser: thief.browser, replacing: nil, now: now)
+                        #expect(session == nil)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let tries: [Int64] = try fixture.store.database.values("SELECT tries FROM page_codes")
+            #expect(
+                tries.reduce(0, +) == Int64(SignInCodeLimits.triesPerDay) && tries.allSatisfy { $0 <= SignInCodeLimits.tries })
+            #expect(try page.signIn(code: thieves[4].code, browser: thieves[4].browser, replacing: nil, now: now) == nil)
+            // Another user's codes are good.
+            let bob = try await asks(fixture, for: "bob@home.example")
+            #expect(try await bob.submit("/me/sent", ["code": fixture.code("bob@home.example")]).location == "/me")
+        }
+    }
+
     @Test func afterManyWrongCodesOfADayMessagesHaveALinkAlone() async throws {
         try await PortalFixture.with { fixture in
             for _ in 0..<SignInCodeLimits.triesPerDay / SignInCodeLimits.tries {

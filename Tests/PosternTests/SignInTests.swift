@@ -117,4 +117,56 @@ private let python: String? = {
         #expect(party.output.contains("signed out and back at the app"), "\(party.output)")
         for text in [operatorKey, secret, "jane@home.example", "pr_", "pc_"] { #expect(!server.output.contains(text)) }
     }
+
+    private static let hasApache =
+        python != nil && FileManager.default.fileExists(atPath: "/usr/lib/apache2/modules/mod_auth_openidc.so")
+
+    @Test(
+        .enabled(if: hasApache, "skipped: no python3 with requests, or no libapache2-mod-auth-openidc (make test-tools)"),
+        arguments: ["ES256", "RS256"])
+    func apacheSignsUsersInAndOut(_ algorithm: String) throws {
+        let (runner, client) = (try CommandRunner.initialised(), "com.example.juice")
+        let ports = try (0..<5).map { _ in try FreePort.next() }
+        try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
+        try runner.succeed("app", "add", "juice", client)
+        for port in ports {
+            try runner.succeed("app", "redirect", "add", "juice", client, "http://127.0.0.1:\(port)/callback")
+            try runner.succeed("app", "redirect", "add", "juice", client, "http://127.0.0.1:\(port)/bye", "--after-sign-out")
+        }
+        try runner.succeed("app", "client", "juice", client, "--id-token-algorithm", algorithm)
+        for name in ["Jane", "John"] {
+            let user = name.lowercased()
+            try runner.succeed("user", "add", user, "--inbox", "\(user)@home.example", "--verified", "--name", "\(name) Doe")
+        }
+        let operatorKey = try runner.succeed("key", "issue", "--operator", "--scope", "authorizations:write")
+        let secret = try runner.succeed("app", "secret", "issue", "juice", client)
+        let folder = runner.folder.appendingPathComponent("apache")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+
+        let (issuer, page) = ("http://127.0.0.1:\(try FreePort.next())", "https://sign-in.example/")
+        let server = try ManagedProcess(
+            CommandRunner.executable.path,
+            [
+                "serve", "--config", runner.configuration, "--set", "milter.socket=unix:\(runner.folder.path)/milter",
+                "--set", "http.listen=\(issuer.dropFirst("http://".count))", "--set", "http.public_url=\(issuer)",
+                "--set", "sign_in.page=\(page)",
+            ])
+        defer {
+            server.signal(SIGTERM)
+            _ = try? server.waitForExit()
+        }
+        try server.waitForLine(containing: "serving")
+        try server.waitForLine(containing: "listening for HTTP")
+        let setup: [String: Any] = [
+            "issuer": issuer, "page": page, "operator_key": operatorKey, "client_id": client, "client_secret": secret,
+            "folder": folder.path, "ports": ports.map { Int($0) },
+        ]
+        let script = URL(fileURLWithPath: Self.script).deletingLastPathComponent().appendingPathComponent("apache_openid.py").path
+        let party = try ManagedProcess(try #require(python), [script])
+        party.writeInput(String(decoding: try JSONSerialization.data(withJSONObject: setup), as: UTF8.self))
+        party.closeInput()
+        #expect(try party.waitForExit() == 0, "\(party.output)")
+        #expect(party.output.contains("Apache signed in and out"), "\(party.output)")
+        for text in [operatorKey, secret, "home.example", "pr_", "pc_"] { #expect(!server.output.contains(text)) }
+    }
 }

@@ -1,5 +1,6 @@
 // The steps of the demonstration, and what must be true after each.
 
+import DemoSupport
 import Foundation
 import PostfixHarness
 import RelayHarness

@@ -1,5 +1,6 @@
 // `make demo`: the relay through a real Postfix, told as a story. Ends with 0 only if every step came out right.
 
+import DemoSupport
 import Foundation
 
 do {

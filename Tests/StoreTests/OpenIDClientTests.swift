@@ -94,7 +94,9 @@ import Testing
         _ = try test.store.provider.deleteExpired(now: now + 3_600)
         #expect(throws: StoreFailure.self) { try authorizations.answer(identifier, with: response, now: now + 3_599) }
         #expect(authorizations.open(identifier, now: now + 3_600) == nil)
-        #expect(authorizations.open(identifier, now: now - 1) == nil)
+        // The clock of another host may be a minute behind, and no more.
+        #expect(authorizations.open(identifier, now: now - 60) != nil)
+        #expect(authorizations.open(identifier, now: now - 61) == nil)
     }
 
     @Test(arguments: Engine.all) func userInfoFollowsScopeNameAndConsent(_ engine: Engine) throws {

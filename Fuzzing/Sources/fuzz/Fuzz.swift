@@ -10,7 +10,7 @@ let targets: [String: FuzzTarget] = [
     "header": HeaderFuzzing.header, "mime": HeaderFuzzing.mime, "addresses": HeaderFuzzing.addresses,
     "reply": ReplyFuzzing.reply, "report": ReplyFuzzing.report, "archive": ReplyFuzzing.archive,
     "dkim": AuthFuzzing.dkim, "spf": AuthFuzzing.spf, "dns": AuthFuzzing.dns,
-    "json": TokenFuzzing.json, "jws": TokenFuzzing.jws,
+    "json": TokenFuzzing.json, "jws": TokenFuzzing.jws, "authorize": SignInFuzzing.authorize,
     "cel": PolicyFuzzing.expression, "policy": PolicyFuzzing.policy,
     "milter": MilterFuzzing.dialogue,
     "cbor": PasskeyFuzzing.cbor, "webauthn": PasskeyFuzzing.webauthn, "attest": PasskeyFuzzing.attest,

@@ -49,19 +49,23 @@ extension SignInRoutes {
         let authorization = try check(body, now: time)
         let clientID = authorization.grant.clientID
         let algorithm = try await parts.run { try $0.clients.client(clientID)?.identityTokenAlgorithm } ?? "ES256"
-        let maker = try await maker(algorithm, now: time)
+        let maker = try await signer.maker(issuer: settings.issuer, algorithm, now: time)
         let change = context.change(now: time)
+        let name = GivenName(first: body.name?.firstName, last: body.name?.lastName)
         let (answer, ticket) = try await parts.run { store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)
-            let given = try store.provider.authorize(authorization, change) { issued throws(StoreFailure) in
-                (issued.code, try Self.answer(issued, body, maker))
+            var ticket: String?
+            let answer = try store.provider.authorize(authorization, change) { given, connection throws(StoreFailure) in
+                guard let identifier = body.request, let asked = pending?.request else { return }
+                let response = AuthorizationResponse(asked, given)
+                ticket = try store.authorizations.answer(connection, identifier, with: response, now: time)
+            } finish: { issued throws(StoreFailure) in
+                try AuthorizationAnswer(issued, name: name, maker)
             }
-            guard let identifier = body.request, let asked = pending?.request else { return (given.1, nil as String?) }
-            let response = Self.response(asked, code: given.0, given.1)
-            return (given.1, try store.authorizations.answer(identifier, with: response, now: time))
+            return (answer, ticket)
         }
-        return ticket.map(continuation) ?? .object(answer)
+        return ticket.map(continuation) ?? .object(Self.object(answer, state: body.state))
     }
 
     /// What the app asked for, in place of what the page would have said of it.
@@ -86,19 +90,13 @@ extension SignInRoutes {
             throw Problem.conflict("the app asked for another user")
         }
         body.userHint = pending.subjectHint ?? body.userHint
+        guard body.authTime != nil || !pending.needsAuthenticationTime else {
+            throw Problem.invalid(
+                "it is missing: the app asked when the user signed in (prompt=login or max_age)", at: "/auth_time")
+        }
         guard pending.accepts(authenticatedAt: body.authTime ?? now) else {
             throw Problem.conflict("the app asked for a newer sign-in (prompt=login or max_age): let the user sign in again")
         }
-    }
-
-    /// The answer to the app. `user` is for forms and messages alone: names and addresses are not for the browser's history.
-    private static func response(
-        _ asked: AuthenticationRequest, code: String, _ answer: JSONObject
-    ) -> AuthorizationResponse {
-        let isHidden = asked.target.mode == .formPost || asked.target.mode == .webMessage
-        return AuthorizationResponse(
-            asked.target, code: code, identityToken: asked.responseType == .codeIDToken ? answer["id_token"]?.string : nil,
-            user: isHidden ? answer["user"]?.object.map { JSONValue.object($0).text } : nil)
     }
 
     /// The user by `user`, by `user_hint`, or by both where they agree.
@@ -193,35 +191,13 @@ extension SignInRoutes {
 
     // MARK: The answer
 
-    private static func answer(_ issued: IssuedCode, _ body: Body, _ maker: TokenMaker) throws(StoreFailure) -> JSONObject {
+    private static func object(_ answer: AuthorizationAnswer, state: String?) -> JSONObject {
         var object: JSONObject = [
-            "code": .string(issued.code), "expires_in": .integer(ProviderLifetime.code),
-            "id_token": .string(try maker.token(issued.subject, code: issued.code)),
+            "code": .string(answer.code), "expires_in": .integer(ProviderLifetime.code),
+            "id_token": .string(answer.identityToken),
         ]
-        object["state"] = body.state.map(JSONValue.string)
-        if issued.deliversProfile, let user = user(issued, body) { object["user"] = .object(user) }
+        object["state"] = state.map(JSONValue.string)
+        object["user"] = answer.user.map(JSONValue.object)
         return object
-    }
-
-    /// The `user` object, which an app gets once: name as its scopes have it, and the address that the token has too.
-    private static func user(_ issued: IssuedCode, _ body: Body) -> JSONObject? {
-        var user: JSONObject = [:]
-        if issued.subject.scopes.contains("name"), let name = name(issued.userName, body.name) { user["name"] = .object(name) }
-        user.setEmail(issued.subject.email)
-        return user.members.isEmpty ? nil : user
-    }
-
-    /// As the user gave it on the page; otherwise the stored name, of which the last word is taken for the last name.
-    private static func name(_ stored: String?, _ given: Body.Name?) -> JSONObject? {
-        var name: JSONObject = [:]
-        if given?.firstName != nil || given?.lastName != nil {
-            name["firstName"] = given?.firstName.map(JSONValue.string)
-            name["lastName"] = given?.lastName.map(JSONValue.string)
-        } else if let stored {
-            let words = stored.split(separator: " ")
-            name["firstName"] = .string(words.count > 1 ? words.dropLast().joined(separator: " ") : stored)
-            if words.count > 1, let last = words.last { name["lastName"] = .string(String(last)) }
-        }
-        return name.members.isEmpty ? nil : name
     }
 }

@@ -84,6 +84,8 @@ extension SignInRoutes {
     // MARK: /auth/continue
 
     func continueAuthorization(_ request: Request, _ context: APIContext) async throws -> Response {
+        // An answer is given once: what only looks at the address does not take it.
+        guard request.method == .get else { return Response(status: .ok, headers: HTTPFields().notStored) }
         guard let parameters = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
             let ticket = parameters.first(where: { $0.name == "ticket" })?.value,
             let browser = AuthorizationCookie(issuer: settings.issuer).value(in: request.headers),

@@ -61,7 +61,7 @@ struct ClientCredentials: Sendable, CustomStringConvertible, CustomReflectable {
         else {
             throw AuthError.invalidClient("the Authorization field is not Basic with client_id and client_secret", byHeader: true)
         }
-        guard form["client_id"] ?? clientID == clientID else {
+        guard (form["client_id"] ?? clientID).hasSameOctets(as: clientID) else {
             throw AuthError.invalidRequest("client_id differs from that in the Authorization field")
         }
         return (clientID, .secret(secret), true)

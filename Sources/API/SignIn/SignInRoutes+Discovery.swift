@@ -47,7 +47,7 @@ extension SignInRoutes {
         document["token_endpoint_auth_methods_supported"] = list(
             "client_secret_post", "client_secret_basic", "private_key_jwt", "none")
         document["revocation_endpoint_auth_methods_supported"] = list(
-            "client_secret_post", "client_secret_basic", "private_key_jwt")
+            "client_secret_post", "client_secret_basic", "private_key_jwt", "none")
         for name in ["token_endpoint", "revocation_endpoint"] {
             document["\(name)_auth_signing_alg_values_supported"] = list("ES256", "RS256")
         }

@@ -35,11 +35,18 @@ extension SignInRoutes {
         guard let pairs = FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10),
             let identifier = pairs.first(where: { $0.name == "request" })?.value,
             let ended = parts.store.authorizations.openEndSession(identifier, now: parts.now()),
-            let destination = ended.destination
+            let destination = ended.destination, try await isRegistered(ended)
         else {
             return .message("You are signed out", "You can close this window.", status: .ok)
         }
         return .redirect(to: destination)
+    }
+
+    /// Whether the app still has the address: it may have been taken away meanwhile.
+    private func isRegistered(_ ended: EndSessionRequest) async throws -> Bool {
+        guard let clientID = ended.clientID, let uri = ended.redirectURI else { return false }
+        let registered = try await parts.run { try $0.openIDClients.logoutRedirects(clientID: clientID) }
+        return registered.contains(where: uri.hasSameOctets(as:))
     }
 }
 

@@ -5,6 +5,7 @@ import SignIn
 import HTTP
 import Hummingbird
 import JSON
+import Support
 
 extension SignInRoutes {
     private struct Inspection: Decodable {
@@ -81,8 +82,15 @@ extension SignInRoutes {
             let known = Self.pageErrors.keys.map(\.rawValue).sorted().joined(separator: ", ")
             throw Problem.invalid("must be one of \(known)", at: "/error")
         }
-        let response = AuthorizationResponse(pending.request.target, AuthorizationError(code, detail))
-        let ticket = try await parts.run { try $0.authorizations.answer(body.request, with: response, now: time) }
+        let asked = pending.request
+        let response = AuthorizationResponse(asked.target, AuthorizationError(code, detail))
+        let ticket = try await parts.run { store in
+            let registered = try store.openIDClients.authorizationClient(asked.clientID)?.redirectURIs ?? []
+            guard registered.contains(where: asked.target.redirectURI.hasSameOctets(as:)) else {
+                throw Problem.notFound("the app or its redirect_uri was removed")
+            }
+            return try store.authorizations.answer(body.request, with: response, now: time)
+        }
         return continuation(ticket)
     }
 

@@ -35,7 +35,7 @@ extension SignInRoutes {
         let challenge = try form["code_verifier"].map(Self.challenge)
         guard challenge != nil || !client.isPublic else { throw AuthError.invalidRequest("code_verifier is missing") }
         let time = parts.now()
-        let maker = try await maker(client.identityTokenAlgorithm, now: time)
+        let maker = try await signer.maker(issuer: settings.issuer, client.identityTokenAlgorithm, now: time)
         return try await answer { store in
             try store.provider.redeem(code: code, client: client, redirectURI: redirectURI, challenge: challenge, now: time) {
                 tokens throws(StoreFailure) in try Self.body(tokens, maker, isPublic: client.isPublic)
@@ -48,7 +48,7 @@ extension SignInRoutes {
         // Without a value it counts as left out (RFC 6749 section 3.1).
         let scopes = form["scope"].map { Set($0.split(separator: " ").map(String.init)) }.flatMap { $0.isEmpty ? nil : $0 }
         let time = parts.now()
-        let maker = try await maker(client.identityTokenAlgorithm, now: time)
+        let maker = try await signer.maker(issuer: settings.issuer, client.identityTokenAlgorithm, now: time)
         return try await answer { [settings] store in
             try store.provider.refresh(
                 token: token, client: client, scopes: scopes, dailyLimit: settings.refreshesPerDay, now: time
@@ -110,7 +110,7 @@ extension SignInRoutes {
 
     func revoke(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
-        let client = try await client(request, form, endpoint: "/auth/revoke")
+        let client = try await client(request, form, endpoint: "/auth/revoke", allowsPublic: true)
         // token_type_hint may say anything: a token tells itself what it is.
         let token = try form.required("token")
         let change = Change(actor: "client:\(client.clientID)", now: parts.now())

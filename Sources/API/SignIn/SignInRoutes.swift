@@ -48,13 +48,6 @@ package struct SignInRoutes: RouteModule {
         routes.open.get("/auth/keys", use: publishedKeys).get("/.well-known/openid-configuration", use: discovery)
     }
 
-    /// Makes identity tokens that are issued now.
-    /// - Parameter algorithm: as the client is registered.
-    func maker(_ algorithm: String, now: Int64) async throws -> TokenMaker {
-        let key = try await signer.key(SignatureAlgorithm(rawValue: algorithm) ?? .es256)
-        return TokenMaker(issuer: settings.issuer, key: key, now: now)
-    }
-
     /// The body as a form.
     func form(_ request: Request, _ context: APIContext) async throws -> FormBody {
         // Requests have under ten parameters; more than a hundred are not looked at.

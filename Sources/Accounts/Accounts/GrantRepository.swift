@@ -82,7 +82,7 @@ package struct GrantRepository: Sendable {
 
     /// A condition: the account has a live grant to an app that is there. `has_live_grant` says the same, but for teams with
     /// `loses_apps`.
-    static func isLive(_ account: SQL) -> SQL {
+    package static func isLive(_ account: SQL) -> SQL {
         """
         EXISTS (SELECT 1 FROM grants lg JOIN app_groups lp ON lp.id = lg.group_id AND lp.removed_from IS NULL
             WHERE lg.account_id = \(account) AND lg.state = 'authorized')

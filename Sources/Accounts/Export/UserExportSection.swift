@@ -131,6 +131,7 @@ struct UserExportSection: Sendable {
                 "sign_ins_under_way",
                 [
                     ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"), ("signed_in_at", .time, "y.authenticated_at"),
+                    ("amr", .words, "y.amr"), ("acr", .text, "y.acr"), ("app_may_read_your_stored_name", .flag, "y.gives_name"),
                     ("expires_at", .time, "y.expires_at"),
                 ],
                 """
@@ -141,6 +142,7 @@ struct UserExportSection: Sendable {
                 "sign_ins",
                 [
                     ("app", .text, "c.client_id"), ("scopes", .words, "y.scopes"), ("signed_in_at", .time, "y.authenticated_at"),
+                    ("amr", .words, "y.amr"), ("acr", .text, "y.acr"), ("app_may_read_your_stored_name", .flag, "y.gives_name"),
                     ("given_at", .time, "y.created_at"),
                 ],
                 """
@@ -193,7 +195,8 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "sessions",
                 [
-                    ("signed_in_by_inbox", .integer, "i.number"), ("since", .time, "x.created_at"),
+                    ("signed_in_by", .text, "x.method"), ("signed_in_by_inbox", .integer, "i.number"),
+                    ("since", .time, "x.created_at"),
                     ("seen_at", .time, "x.seen_at"), ("ends_at", .time, "x.expires_at"),
                 ],
                 "FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id WHERE x.user_id = \(user) ORDER BY x.id"),

@@ -29,6 +29,7 @@ package struct NoticeLimits: Sendable, Hashable {
 package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case verification, deletion, change
     case signIn = "sign-in"
+    case newBrowser = "new-browser"
 }
 
 /// A verification that was begun: what the message to the inbox has to carry. Its secrets are nowhere else.

@@ -217,9 +217,11 @@ enum NoticeWindow {
 
 extension DatabaseConnection {
     /// Counts our own message, or refuses it (`limit`).
-    /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
+    /// - Parameters:
+    ///   - index: the canonical index of the mailbox, with the key in use and with the other one.
+    ///   - user: nil for someone who is no user yet.
     package func reserveNotice(
-        _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64, limits: NoticeLimits, now: Int64
+        _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) {
         let parts: [(SQL, limit: Int, what: String)] = [
             ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),

@@ -49,14 +49,20 @@ package struct InboxRepository: Sendable {
         }
     }
 
+    /// Whether mail to it would come to ourselves.
+    package func isRelayed(_ inbox: InboxAddress) -> Bool {
+        HostName(inbox.revealed.domain).map { relayDomains.contains(where: $0.isWithin) } ?? false
+    }
+
     /// The same within a transaction; gives the store's id of the inbox.
     package func insert(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
         _ change: Change
     ) throws(StoreFailure) -> Int64 {
         let address = inbox.revealed
-        if let domain = HostName(address.domain), relayDomains.contains(where: domain.isWithin) {
-            throw .refused(.invalid, "an inbox at the relay domain \(domain) would be a loop: give the user's real address")
+        if isRelayed(inbox) {
+            throw .refused(
+                .invalid, "an inbox at the relay domain \(address.domain) would be a loop: give the user's real address")
         }
         let entry = index.entry(address)
         try connection.require(.index, entry.key)

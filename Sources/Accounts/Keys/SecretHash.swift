@@ -13,7 +13,10 @@ package struct SecretHash: Sendable, SecretHolder {
         case verificationLink = "verification link"
         case pageLink = "page link"
         case signInCode = "sign-in code"
+        case signUp = "sign-up"
         case browser
+        /// What a browser keeps in which a user signed in once.
+        case knownBrowser = "known browser"
         case authorizationCode = "authorization code"
         case refreshToken = "refresh token"
         case accessToken = "access token"

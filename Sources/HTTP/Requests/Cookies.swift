@@ -1,18 +1,27 @@
 // Cookies of a request (RFC 6265 section 4.2).
 
-import Foundation
 import HTTPTypes
+import Support
 
 extension HTTPFields {
     /// The value of the first cookie of this name, as it came; nil where there is none.
     package func cookie(_ name: String) -> String? {
         for field in self[values: .cookie] {
-            for pair in field.split(separator: ";") {
-                let parts = pair.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-                guard parts.count == 2, parts[0] == name else { continue }
-                return parts[1]
+            for pair in field.utf8.split(separator: UInt8(ascii: ";")) {
+                let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+                guard parts.count == 2, Self.trimmed(parts[0]).utf8.elementsEqual(name.utf8) else { continue }
+                return String(Self.trimmed(parts[1]))
             }
         }
         return nil
+    }
+
+    /// Without spaces and tabs, and without anything else: a browser takes a name behind another kind of space for another name,
+    /// so that the prefix `__Host-` protects nothing there, and any site of the same domain can set it.
+    private static func trimmed(_ text: Substring.UTF8View) -> Substring {
+        func isSpace(_ octet: UInt8) -> Bool { octet == 0x20 || octet == 0x09 }
+        var text = text.drop(while: isSpace)
+        while let last = text.last, isSpace(last) { text.removeLast() }
+        return Substring(text)
     }
 }

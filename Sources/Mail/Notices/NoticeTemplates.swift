@@ -3,6 +3,7 @@
 import Accounts
 import Foundation
 import InternetMessage
+import Languages
 import Mustache
 
 /// What a text cannot be used for.
@@ -41,8 +42,11 @@ package struct NoticeValues: Sendable {
         self.lifetime = lifetime
     }
 
-    fileprivate var context: [String: Any] {
-        var context: [String: Any] = ["service": service, "relay_domain": relayDomain, "stays": stays]
+    fileprivate func context(_ language: Catalogue) -> [String: Any] {
+        var context: [String: Any] = [
+            "service": service, "relay_domain": relayDomain, "stays": stays, "language": language.tag,
+            "is_right_to_left": language.isRightToLeft,
+        ]
         for (name, value) in [("code", code), ("link", link), ("page", page), ("lifetime", lifetime)] { context[name] = value }
         return context
     }
@@ -62,18 +66,22 @@ package struct NoticeTemplates: Sendable {
         let html: MustacheTemplate
     }
 
-    private let templates: [NoticeKind: Template]
+    package let languages: Languages
+    /// By the tag of their language.
+    private let templates: [String: [NoticeKind: Template]]
 
     /// Octets of a template file: a letter, not a catalogue.
     private static let maximumSize = 100_000
 
     /// The texts that are built in. They are checked as those of files are.
-    package static func standard() throws(TemplateError) -> NoticeTemplates { try NoticeTemplates { _ in nil } }
+    package static func standard(_ languages: Languages = .english) throws(TemplateError) -> NoticeTemplates {
+        try NoticeTemplates(languages) { _ in nil }
+    }
 
     /// The texts of a folder, `verification.txt`, `verification.html` and so on (docs/MAIL.md); what is missing there is built
     /// in. Throws for a file of another name, for one that cannot be read or does not parse, and for one that lacks what the
     /// message is for: a code or a link.
-    package init(folder: String) throws(TemplateError) {
+    package init(folder: String, _ languages: Languages = .english) throws(TemplateError) {
         let known = Set(NoticeKind.allCases.flatMap { ["\($0.rawValue).txt", "\($0.rawValue).html"] })
         let names: [String]
         do {
@@ -86,7 +94,7 @@ package struct NoticeTemplates: Sendable {
                 path: "\(folder)/\(name)", message: "no template has this name (known: \(known.sorted().joined(separator: ", ")))"
             )
         }
-        try self.init { name throws(TemplateError) in
+        try self.init(languages) { name throws(TemplateError) in
             guard names.contains(name) else { return nil }
             let path = "\(folder)/\(name)"
             guard let data = FileManager.default.contents(atPath: path), data.count <= Self.maximumSize,
@@ -98,17 +106,29 @@ package struct NoticeTemplates: Sendable {
         }
     }
 
-    private init(_ file: (String) throws(TemplateError) -> (path: String, text: String)?) throws(TemplateError) {
+    private init(
+        _ languages: Languages, _ file: (String) throws(TemplateError) -> (path: String, text: String)?
+    ) throws(TemplateError) {
+        var all: [String: [NoticeKind: Template]] = [:]
+        for language in languages.all { all[language.tag] = try Self.templates(language, file) }
+        templates = all
+        self.languages = languages
+    }
+
+    private static func templates(
+        _ language: Catalogue, _ file: (String) throws(TemplateError) -> (path: String, text: String)?
+    ) throws(TemplateError) -> [NoticeKind: Template] {
         var templates: [NoticeKind: Template] = [:]
         for kind in NoticeKind.allCases {
             let standard = Self.standard(kind)
             let text = try file("\(kind.rawValue).txt") ?? Self.builtIn("\(kind.rawValue).txt", standard.text)
             let html = try file("\(kind.rawValue).html") ?? Self.builtIn("\(kind.rawValue).html", standard.html)
-            let template = Template(text: try Self.parse(text, isHTML: false), html: try Self.parse(html, isHTML: true))
+            let template = Template(
+                text: try Self.parse(text, language, isHTML: false), html: try Self.parse(html, language, isHTML: true))
             templates[kind] = template
-            try Self.check(kind, template, text: text.path, html: html.path)
+            try Self.check(kind, template, language, text: text.path, html: html.path)
         }
-        self.templates = templates
+        return templates
     }
 
     /// The files of `Templates`: text with its subject, and HTML without pictures, scripts and anything from elsewhere, so that
@@ -119,6 +139,15 @@ package struct NoticeTemplates: Sendable {
         case .signIn: (PackageResources.sign_in_txt, PackageResources.sign_in_html)
         case .deletion: (PackageResources.deletion_txt, PackageResources.deletion_html)
         case .change: (PackageResources.change_txt, PackageResources.change_html)
+        case .newBrowser: (PackageResources.new_browser_txt, PackageResources.new_browser_html)
+        }
+    }
+
+    /// Every text of the messages that are translated.
+    package static var texts: [String] {
+        NoticeKind.allCases.flatMap { kind in
+            let files = standard(kind)
+            return [files.text, files.html].flatMap { Catalogue.texts(of: String(decoding: $0, as: UTF8.self)) }
         }
     }
 
@@ -126,22 +155,27 @@ package struct NoticeTemplates: Sendable {
         ("built-in \(name)", String(decoding: octets, as: UTF8.self))
     }
 
-    private static func parse(_ file: (path: String, text: String), isHTML: Bool) throws(TemplateError) -> MustacheTemplate {
+    private static func parse(
+        _ file: (path: String, text: String), _ language: Catalogue, isHTML: Bool
+    ) throws(TemplateError) -> MustacheTemplate {
         // Values are escaped for what the text is.
         let pragma = "{{% CONTENT_TYPE:\(isHTML ? "HTML" : "TEXT")}}"
         do {
-            return try MustacheTemplate(string: pragma + file.text.replacingOccurrences(of: "\r\n", with: "\n"))
+            return try MustacheTemplate(
+                string: pragma + language.localised(file.text.replacingOccurrences(of: "\r\n", with: "\n")))
         } catch {
             throw TemplateError(path: file.path, message: "is not a valid Mustache template: \(error)")
         }
     }
 
-    private static func check(_ kind: NoticeKind, _ template: Template, text: String, html: String) throws(TemplateError) {
+    private static func check(
+        _ kind: NoticeKind, _ template: Template, _ language: Catalogue, text: String, html: String
+    ) throws(TemplateError) {
         let sample = NoticeValues(
             service: "Sample", relayDomain: "relay.example", code: "123 456", link: "https://sample.example/x",
             page: "https://sample.example/me",
             lifetime: "24 hours")
-        guard let rendered = render(template, sample) else {
+        guard let rendered = render(template, sample, language) else {
             throw TemplateError(path: text, message: "the first line must be \"Subject: …\", and an empty line must follow it")
         }
         for (path, body) in [(text, rendered.text), (html, rendered.html)] {
@@ -155,17 +189,37 @@ package struct NoticeTemplates: Sendable {
     }
 
     /// Subject and bodies of a message.
-    package func render(_ kind: NoticeKind, _ values: NoticeValues) -> Rendered {
+    package func render(_ kind: NoticeKind, _ values: NoticeValues, in language: Catalogue = .english) -> Rendered {
         // Every kind was rendered when the templates were checked.
-        templates[kind].flatMap { Self.render($0, values) } ?? Rendered(subject: "", text: "", html: "")
+        let template = (templates[language.tag] ?? templates[Catalogue.english.tag])?[kind]
+        return template.flatMap { Self.render($0, values, language) } ?? Rendered(subject: "", text: "", html: "")
     }
 
-    private static func render(_ template: Template, _ values: NoticeValues) -> Rendered? {
-        let whole = template.text.render(values.context)
+    private static func render(_ template: Template, _ values: NoticeValues, _ language: Catalogue) -> Rendered? {
+        let whole = template.text.render(values.context(language))
         let lines = whole.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
         guard lines.count == 3, lines[0].hasPrefix("Subject: "), lines[1].allSatisfy(\.isWhitespace) else { return nil }
         return Rendered(
-            subject: String(lines[0].dropFirst("Subject: ".count)), text: String(lines[2]),
-            html: template.html.render(values.context))
+            subject: String(lines[0].dropFirst("Subject: ".count)), text: wrapped(String(lines[2])),
+            html: template.html.render(values.context(language)))
+    }
+
+    /// Characters of a line in a terminal.
+    private static let width = 72
+
+    /// With lines that people read in a terminal; words that are longer, as links are, stay whole.
+    private static func wrapped(_ text: String) -> String {
+        text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            guard line.count > width else { return String(line) }
+            var lines: [String] = []
+            for word in line.split(separator: " ") {
+                if let last = lines.last, last.count + 1 + word.count <= width {
+                    lines[lines.count - 1] += " " + word
+                } else {
+                    lines.append(String(word))
+                }
+            }
+            return lines.joined(separator: "\n")
+        }.joined(separator: "\n")
     }
 }

@@ -3,7 +3,6 @@
 
 import Accounts
 import Database
-import Foundation
 import MailCrypto
 import Support
 
@@ -11,6 +10,8 @@ import Support
 package struct PendingAuthorization: Sendable, Codable {
     /// Seconds for which a page may work on it: for whoever waits for a mail, or looks for a key.
     package static let lifetime: Int64 = 3_600
+    /// Seconds by which the clock of the host that is asked may be behind that of the host that sealed.
+    static let leeway: Int64 = 60
 
     package let request: AuthenticationRequest
     /// The `sub` of a valid `id_token_hint`.
@@ -19,6 +20,9 @@ package struct PendingAuthorization: Sendable, Codable {
     let browser: [UInt8]
     /// Seconds since 1970.
     package let createdAt: Int64
+
+    /// Whether the page must say when the user signed in, so that no old sign-in passes for a new one.
+    package var needsAuthenticationTime: Bool { request.prompts.contains(.login) || request.maximumAge != nil }
 
     /// Whether a sign-in is new enough: after the request (`prompt=login`), or at most `max_age` seconds before it.
     /// - Parameter time: when the user signed in, seconds since 1970.
@@ -30,10 +34,6 @@ package struct PendingAuthorization: Sendable, Codable {
 
 /// Seals requests for the page, so that none is stored before someone signs in, and keeps answers until they are fetched.
 package struct PendingAuthorizations: Sendable {
-    /// Octets of the random part that each identifier begins with: the key is made from it, and each is used once.
-    private static let tokenLength = 20
-    private static let nonce = [UInt8](repeating: 0, count: 12)
-
     let database: any Database
     let secrets: SecretHash
 
@@ -52,27 +52,26 @@ package struct PendingAuthorizations: Sendable {
     ) throws(StoreFailure) -> String {
         let pending = PendingAuthorization(
             request: request, subjectHint: subjectHint, browser: secrets.hash(.browser, browser), createdAt: now)
-        return try seal(pending, .authorizationRequest)
+        return try sealing.seal(pending, .authorizationRequest)
     }
 
     /// The request of an identifier; nil for what we did not seal, and once it is too old.
     package func open(_ identifier: String, now: Int64) -> PendingAuthorization? {
-        guard let (token, sealed) = Self.parts(identifier),
-            let pending: PendingAuthorization = decrypt(sealed, token, .authorizationRequest),
-            pending.createdAt <= now, now < pending.createdAt + PendingAuthorization.lifetime
+        guard let pending: PendingAuthorization = sealing.open(identifier, .authorizationRequest),
+            pending.createdAt <= now + PendingAuthorization.leeway, now < pending.createdAt + PendingAuthorization.lifetime
         else { return nil }
         return pending
     }
 
     /// The same for a request to sign out.
     package func seal(_ request: EndSessionRequest, now: Int64) throws(StoreFailure) -> String {
-        try seal(SignOut(request: request, createdAt: now), .endSession)
+        try sealing.seal(SignOut(request: request, createdAt: now), .endSession)
     }
 
     /// A request to sign out; nil for what we did not seal, and once it is too old.
     package func openEndSession(_ identifier: String, now: Int64) -> EndSessionRequest? {
-        guard let (token, sealed) = Self.parts(identifier), let found: SignOut = decrypt(sealed, token, .endSession),
-            found.createdAt <= now, now < found.createdAt + PendingAuthorization.lifetime
+        guard let found: SignOut = sealing.open(identifier, .endSession),
+            found.createdAt <= now + PendingAuthorization.leeway, now < found.createdAt + PendingAuthorization.lifetime
         else { return nil }
         return found.request
     }
@@ -82,34 +81,41 @@ package struct PendingAuthorizations: Sendable {
     ///   cookie of the browser that asked: whoever lets another sign in for their own request has the cookie alone, and the other
     ///   the ticket alone.
     package func answer(_ identifier: String, with response: AuthorizationResponse, now: Int64) throws(StoreFailure) -> String {
-        guard let (token, _) = Self.parts(identifier), let pending = open(identifier, now: now) else {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            try answer(connection, identifier, with: response, now: now)
+        }
+    }
+
+    /// The same in a transaction: what was done for an answer that is refused is undone with it.
+    package func answer(
+        _ connection: any DatabaseConnection, _ identifier: String, with response: AuthorizationResponse, now: Int64
+    ) throws(StoreFailure) -> String {
+        guard let token = SealedTokens.parts(identifier)?.token, let pending = open(identifier, now: now) else {
             throw .refused(.invalid, "the request is unknown or has expired")
         }
-        let ticket = try Self.newToken()
+        let ticket = try SealedTokens.newToken()
         let answer = Answer(response: response, browser: pending.browser, answeredAt: now)
-        let content = try encrypt(answer, ticket, .authorizationContent)
+        let content = try sealing.encrypt(answer, ticket, .authorizationContent)
         // The row of an answer that was fetched stays without it, as long as its request can be opened.
         let expiresAt = pending.createdAt + PendingAuthorization.lifetime + ProviderLifetime.code
-        let added = try database.write(.durable) { connection throws(StoreFailure) in
-            try connection.run(
-                """
-                INSERT INTO authorization_answers (request_hash, ticket_hash, content, expires_at)
-                VALUES (\(hash(token, .authorizationRequest)), \(hash(ticket, .authorizationContent)), \(content), \(expiresAt))
-                ON CONFLICT (request_hash) DO NOTHING
-                """)
-        }
+        let added = try connection.run(
+            """
+            INSERT INTO authorization_answers (request_hash, ticket_hash, content, expires_at)
+            VALUES (\(hash(token, .authorizationRequest)), \(hash(ticket, .authorizationContent)), \(content), \(expiresAt))
+            ON CONFLICT (request_hash) DO NOTHING
+            """)
         guard added > 0 else { throw .refused(.exists, "the request was answered already") }
         return Base64URL.encode(ticket)
     }
 
     /// The answer of a ticket, once and for the browser that asked; nil otherwise.
     package func take(ticket text: String, browser: String, now: Int64) throws(StoreFailure) -> AuthorizationResponse? {
-        guard let ticket = Base64URL.decode(text.utf8), ticket.count == Self.tokenLength else { return nil }
+        guard let ticket = Base64URL.decode(text.utf8), ticket.count == SealedTokens.tokenLength else { return nil }
         let hash = hash(ticket, .authorizationContent)
         return try database.write(.durable) { connection throws(StoreFailure) in
             let stored: [UInt8]? = try connection.value(
                 "SELECT content FROM authorization_answers WHERE ticket_hash = \(hash)")
-            guard let stored, let answer: Answer = decrypt(stored, ticket, .authorizationContent),
+            guard let stored, let answer: Answer = sealing.decrypt(stored, ticket, .authorizationContent),
                 constantTimeEqual(answer.browser, secrets.hash(.browser, browser)),
                 now < answer.answeredAt + ProviderLifetime.code
             else { return nil }
@@ -129,40 +135,9 @@ package struct PendingAuthorizations: Sendable {
         let createdAt: Int64
     }
 
-    private func seal(_ value: some Encodable, _ purpose: SecretHash.Purpose) throws(StoreFailure) -> String {
-        let token = try Self.newToken()
-        return Base64URL.encode(token + (try encrypt(value, token, purpose)))
-    }
-
-    private static func newToken() throws(StoreFailure) -> [UInt8] { try SecureRandom.octets(tokenLength) }
-
-    private static func parts(_ identifier: String) -> (token: [UInt8], sealed: [UInt8])? {
-        guard identifier.utf8.count <= 65_536, let octets = Base64URL.decode(identifier.utf8), octets.count > tokenLength else {
-            return nil
-        }
-        return (Array(octets.prefix(tokenLength)), Array(octets.dropFirst(tokenLength)))
-    }
+    private var sealing: SealedTokens { SealedTokens(secrets: secrets) }
 
     private func hash(_ token: [UInt8], _ purpose: SecretHash.Purpose) -> [UInt8] {
         secrets.hash(purpose, Hex.encode(token), context: "row")
-    }
-
-    private func key(_ token: [UInt8], _ purpose: SecretHash.Purpose) -> [UInt8] {
-        secrets.hash(purpose, Hex.encode(token), context: "key")
-    }
-
-    private func encrypt(_ value: some Encodable, _ token: [UInt8], _ purpose: SecretHash.Purpose) throws(StoreFailure) -> [UInt8]
-    {
-        do {
-            let plain = Array(try JSONEncoder().encode(value))
-            return try AESGCM.seal(plain, key: key(token, purpose), nonce: Self.nonce, associatedData: [])
-        } catch {
-            throw .temporary(.resources, "sealing failed: \(error)")
-        }
-    }
-
-    private func decrypt<Value: Decodable>(_ sealed: [UInt8], _ token: [UInt8], _ purpose: SecretHash.Purpose) -> Value? {
-        let plain = try? AESGCM.open(sealed, key: key(token, purpose), nonce: Self.nonce, associatedData: [])
-        return plain.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
     }
 }

@@ -4,6 +4,7 @@ import Database
 import Accounts
 import InternetMessage
 import MailCrypto
+import Support
 
 /// Issues codes and tokens. Whatever a call gives out it wrote down first, in the transaction in which `finish` makes the answer:
 /// an answer that cannot be made leaves nothing behind.
@@ -19,8 +20,11 @@ package struct ProviderRepository: Sendable {
 
     /// Notes the user's consent and issues a code. Refused: an app, user or inbox that is not there, a redirect URI that is not
     /// registered for the app, an e-mail address for a user without verified inbox.
+    /// - Parameter keep: keeps the answer in the same transaction; where it throws, there was no consent.
     package func authorize<T>(
-        _ request: ProviderAuthorization, _ change: Change, finish: (IssuedCode) throws(StoreFailure) -> T
+        _ request: ProviderAuthorization, _ change: Change,
+        keep: (T, any DatabaseConnection) throws(StoreFailure) -> Void = { _, _ in },
+        finish: (IssuedCode) throws(StoreFailure) -> T
     ) throws(StoreFailure) -> T {
         let code = try Self.token("pc_")
         return try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -55,8 +59,10 @@ package struct ProviderRepository: Sendable {
                 authenticatedAt: request.authenticatedAt, method: request.method, now: change.now)
             let isNamed = given.deliversProfile && request.scopes.contains("name")
             let name = isNamed ? try users.user(connection, request.grant.userID).name : nil
-            return try finish(
+            let answer = try finish(
                 IssuedCode(code: code, subject: subject, deliversProfile: given.deliversProfile, userName: name))
+            try keep(answer, connection)
+            return answer
         }
     }
 
@@ -112,7 +118,8 @@ package struct ProviderRepository: Sendable {
             guard try row["app_id"] == client.appNumber, try row["expires_at"] > now,
                 try row["state"] == Grant.State.authorized, try row["grant_generation"] == generation
             else { return .refused(.invalid("the code is not valid")) }
-            guard try row["redirect_uri"] == redirectURI else {
+            let asked: String = try row["redirect_uri"]
+            guard asked.hasSameOctets(as: redirectURI) else {
                 return .refused(.invalid("redirect_uri differs from that of the authorization"))
             }
             if let problem = Self.verifierProblem(asked: try row["challenge"], given: challenge) {
@@ -219,14 +226,16 @@ package struct ProviderRepository: Sendable {
     }
 
     /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified;
-    /// with a client's own that token alone.
+    /// with a client's own that token alone. A public client proves nothing but that it has the token, which then ends alone, with
+    /// what came from the same sign-in.
     package func revoke(token: String, client: ProviderClient, _ change: Change) throws(StoreFailure) -> RevocationOutcome {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let access = secrets.hash(.accessToken, token)
             let row = try connection.row(
                 """
-                SELECT r.app_id, r.grant_id FROM refresh_tokens r WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
-                UNION ALL SELECT x.app_id, r.grant_id FROM access_tokens x LEFT JOIN refresh_tokens r ON r.id = x.refresh_id
+                SELECT r.app_id, r.grant_id, r.id FROM refresh_tokens r
+                WHERE r.token_hash = \(secrets.hash(.refreshToken, token))
+                UNION ALL SELECT x.app_id, r.grant_id, r.id FROM access_tokens x LEFT JOIN refresh_tokens r ON r.id = x.refresh_id
                 WHERE x.token_hash = \(access)
                 """)
             guard let row else { return .unknown }
@@ -234,6 +243,10 @@ package struct ProviderRepository: Sendable {
             guard let number: Int64 = try row["grant_id"] else {
                 try connection.run("DELETE FROM access_tokens WHERE token_hash = \(access)")
                 return .revoked
+            }
+            guard !client.isPublic else {
+                let signIn: Int64? = try row["id"]
+                return try connection.run("DELETE FROM refresh_tokens WHERE id = \(signIn)") > 0 ? .revoked : .unknown
             }
             // The endpoint of the new team hears of the account that is its own.
             try TransferRepository.move(connection, grant: number, addresses: grants.addresses, change)

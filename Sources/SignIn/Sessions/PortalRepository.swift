@@ -4,6 +4,7 @@ import Database
 import Accounts
 import InternetMessage
 import MailCrypto
+import Support
 
 /// How long links and sessions last, in seconds.
 package enum PageLifetime {
@@ -28,14 +29,24 @@ package enum SignInMethod: String, SQLCodable, Sendable {
     /// By a code or a link of a message to their inbox.
     case mail
     case passkey
+
+    /// What apps are told of it. A passkey is asked for with verification of the user; whether its key is in hardware is not
+    /// known of one without attestation, so neither `hwk` nor `swk` is said.
+    package var authentication: AuthenticationMethod {
+        switch self {
+        case .mail: AuthenticationMethod(references: ["otp"])
+        case .passkey: AuthenticationMethod(references: ["mfa", "user"], contextClass: "phr")
+        }
+    }
 }
 
 /// A link to be mailed, and where.
 package struct PageLink: Sendable {
-    package let userID: String
+    /// Nil for someone who is no user yet.
+    package let userID: String?
     package let inbox: InboxAddress
-    /// 32 characters of base32.
-    package let token: String
+    /// 32 characters of base32; nil where there is a code alone.
+    package let token: String?
     /// Six digits that do the same where the link was asked for; nil where there is none, as after many wrong ones.
     package internal(set) var code: String?
     /// Seconds since 1970.
@@ -44,8 +55,8 @@ package struct PageLink: Sendable {
 
 extension PageLink: CustomStringConvertible, CustomReflectable {
     /// Never the token.
-    package var description: String { "<link of user \(userID)>" }
-    package var customMirror: Mirror { Mirror(self, children: ["userID": userID]) }
+    package var description: String { "<link of user \(userID ?? "-")>" }
+    package var customMirror: Mirror { Mirror(self, children: ["userID": userID ?? "-"]) }
 }
 
 /// Someone who is signed in.
@@ -56,6 +67,7 @@ package struct PageSession: Sendable, Hashable {
     package let inboxNumber: Int64
     /// Seconds since 1970.
     package let createdAt: Int64
+    package let method: SignInMethod
 }
 
 /// A session as its user sees it.
@@ -75,15 +87,17 @@ package struct PortalRepository: Sendable {
     /// Sessions of one user; in the same way.
     private static let sessionsPerUser = 10
 
-    let database: any Database
+    let events: AccountEvents
     let inboxes: InboxRepository
+    let users: UserRepository
     let secrets: SecretHash
+    var database: any Database { events.database }
 
-    /// A link for anyone who has this verified inbox; nil where no one has it. Any spelling of a mailbox will do, and the link
+    /// A link for anyone who has this verified inbox, or may become a user with it; nil for anyone else. Any spelling of a mailbox will do, and the link
     /// goes to the one that was verified. Throws `limit` beyond a limit.
     /// - Parameter browser: the cookie of the browser that asked; the link works there alone.
     package func signInLink(
-        for inbox: InboxAddress, browser: String, limits: NoticeLimits, now: Int64
+        for inbox: InboxAddress, browser: String, rules: SignUpRules = .closed, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> PageLink? {
         let search = inboxes.index.search(inbox.revealed)
         let found = try database.read { connection throws(StoreFailure) -> (Int64, String, Int64)? in
@@ -101,11 +115,16 @@ package struct PortalRepository: Sendable {
             if !isExact, rows.count > 1, try rows[1]["user_id"] != user { return nil }
             return try (user, first["handle"], first["number"])
         }
-        guard let (user, id, number) = found else {
-            try addCode(browser: browser, now: now)
-            return nil
-        }
-        do {
+        var known = found
+        if known == nil, rules.mode != .closed { known = try invited(inbox) }
+        do throws(StoreFailure) {
+            guard let (user, id, number) = known else {
+                guard rules.takes(inbox), !inboxes.isRelayed(inbox) else {
+                    try addCode(browser: browser, now: now)
+                    return nil
+                }
+                return try signUpCode(for: inbox, browser: browser, limits: limits, now: now)
+            }
             return try link(.signIn, user: user, id: id, inbox: number, browser: browser, limits: limits, now: now)
         } catch  where error.isRefusal {
             try addCode(browser: browser, now: now)
@@ -176,8 +195,9 @@ package struct PortalRepository: Sendable {
     /// - Parameter replacing: the token of a session that the browser has; it ends.
     package func signIn(link token: String, browser: String, replacing old: String?, now: Int64) throws(StoreFailure) -> String? {
         let session = try SecretHash.newToken()
-        return try database.write(.durable) { connection throws(StoreFailure) in
+        return try events.write(at: now) { connection, tracker throws(StoreFailure) in
             guard let used = try use(connection, token, .signIn, browser: browser, now: now) else { return nil }
+            try confirmInvited(connection, tracker, used, now: now)
             try open(connection, session, of: used, by: .mail, replacing: old, now: now)
             return session
         }
@@ -229,7 +249,7 @@ package struct PortalRepository: Sendable {
         let hash = secrets.hash(.session, token)
         let row = try database.row(
             """
-            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at
+            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method
             FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
             WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - PageLifetime.idle)
             """)
@@ -241,7 +261,9 @@ package struct PortalRepository: Sendable {
                     "UPDATE page_sessions SET seen_at = \(now) WHERE id = \(number) AND seen_at < \(now)")
             }
         }
-        return try PageSession(number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: row["created_at"])
+        return try PageSession(
+            number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: row["created_at"],
+            method: row["method"])
     }
 
     /// The sessions of a user that are good now, the newest first.
@@ -296,6 +318,11 @@ extension DatabaseConnection {
 }
 
 extension PortalRepository {
+    /// What a browser keeps once this user signed in there: 32 characters of base32. It opens nothing.
+    package func knownBrowser(user id: String) -> String {
+        Base32.characters(fromRandom: secrets.hash(.knownBrowser, id))
+    }
+
     /// A random value for the cookie of a browser: 32 characters of base32.
     package static func newBrowserToken() throws(StoreFailure) -> String { try SecretHash.newToken() }
 }

@@ -1,6 +1,8 @@
 // Attacks on the authorization endpoint and on the way back from the sign-in page.
 
+import Accounts
 import HTTPTypes
+import InternetMessage
 import SignIn
 import Testing
 
@@ -167,6 +169,103 @@ import Testing
     @Test func withoutASignInPageThereIsNoEndpoint() async throws {
         let rig = try await ProviderFixture()
         #expect(try await rig.api.ask(.get, "/auth/authorize").status == 404)
+    }
+
+    /// Whatever looks at an address before the user goes there asks with HEAD: it took the answer, and the user got none.
+    @Test func aLookAtTheContinuationDoesNotTakeTheAnswer() async throws {
+        let party = try await OpenIDFixture()
+        let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
+        let look = try await party.fetch(continuation, method: .head)
+        #expect(look.status == 200 && look.text.isEmpty && look.headers[.location] == nil)
+        #expect(look.headers[.cacheControl] == "no-store")
+        #expect(try await party.fetch(continuation, method: .options).status == 405)
+        #expect(try await party.fetch(continuation).status == 303)
+    }
+
+    /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: to the browser it has
+    /// no prefix, and is not kept to this host.
+    @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}", "\u{3000}"])
+    func aCookieBehindAStrangeSpaceIsNotOurs(_ space: String) async throws {
+        let party = try await OpenIDFixture()
+        let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
+        let cookie = try #require(party.cookie)
+        #expect(try await party.fetch(continuation, cookie: "a=b; \(space)\(cookie)").status == 400)
+        #expect(try await party.fetch(continuation, cookie: "a=b;\t \(cookie) ").status == 303)
+    }
+
+    /// The consent of the second was kept, although its answer went nowhere.
+    @Test func whoeverAnswersARequestThatWasAnsweredConsentsToNothing() async throws {
+        let party = try await OpenIDFixture()
+        let store = party.rig.api.store
+        _ = try store.users.add(
+            id: "bob", name: nil, inbox: InboxAddress(try AddrSpec.typed("bob@home.example")), isVerified: true, APIFixture.change
+        )
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        _ = try await party.answer(identifier)
+        #expect(try await party.operate("/v1/authorizations", ["request": identifier, "user": "bob"]).status == 409)
+        #expect(try store.persons.accounts(user: "bob", since: 0, now: party.rig.api.now).isEmpty)
+        #expect(try store.persons.accounts(user: "jane", since: 0, now: party.rig.api.now).count == 1)
+    }
+
+    /// Without the time of the sign-in an old one passed for a new one.
+    @Test(arguments: [["prompt": "login"], ["max_age": "60"]])
+    func anAppThatAsksForANewSignInIsToldItsTime(_ changes: [String: String]) async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(changes)))
+        let silent = try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"])
+        #expect(silent.status == 422 && silent.text.contains("auth_time"))
+        let old = ["request": identifier, "user": "jane", "auth_time": party.rig.api.now - 61] as [String: Any]
+        #expect(try await party.operate("/v1/authorizations", old).status == 409)
+    }
+
+    /// The page asked another host, whose clock was a second behind: the request was unknown there.
+    @Test func theClocksOfTwoHostsMayDiffer() async throws {
+        let party = try await OpenIDFixture()
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        party.rig.api.wait(seconds: -60)
+        #expect(try await party.operate("/v1/authorizations/inspect", ["request": identifier]).status == 200)
+        party.rig.api.wait(seconds: -1)
+        #expect(try await party.operate("/v1/authorizations/inspect", ["request": identifier]).status == 422)
+    }
+
+    @Test func anAddressThatWasTakenAwayMeanwhileGetsNothing() async throws {
+        let party = try await OpenIDFixture()
+        let store = party.rig.api.store
+        let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
+        try store.clients.removeRedirect(
+            team: "juice", clientID: OpenIDFixture.client, uri: OpenIDFixture.redirect, APIFixture.change)
+        let refusal = ["request": identifier, "error": "access_denied"]
+        #expect(try await party.operate("/v1/authorizations/refuse", refusal).status == 404)
+        #expect(try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"]).status == 422)
+        #expect(try store.persons.accounts(user: "jane", since: 0, now: party.rig.api.now).isEmpty)
+    }
+
+    /// U+212A is a K to whoever compares texts and not octets.
+    @Test func aRedirectURIIsComparedByItsOctets() async throws {
+        let party = try await OpenIDFixture()
+        let uri = "https://juice.example/K"
+        _ = try party.rig.api.store.clients.addRedirect(
+            team: "juice", clientID: OpenIDFixture.client, uri: uri, APIFixture.change)
+        let other = "https://juice.example/\u{212A}"
+        #expect(try await party.ask(OpenIDFixture.query(["redirect_uri": other])).status == 400)
+        let code = try #require(try await party.authorize(["redirect_uri": uri])["code"])
+        let form = [
+            ("client_id", OpenIDFixture.client), ("client_secret", party.secret), ("grant_type", "authorization_code"),
+            ("code", code),
+        ]
+        expectAuthError(try await party.rig.post("/auth/token", form + [("redirect_uri", other)]), "invalid_grant")
+        #expect(try await party.rig.post("/auth/token", form + [("redirect_uri", uri)]).status == 200)
+    }
+
+    /// Of many exchanges at once one wins, and what it got ends with the others: the code is known to more than one.
+    @Test func ofManyExchangesOfACodeAtOnceOneWins() async throws {
+        let party = try await OpenIDFixture()
+        let code = try #require(try await party.authorize()["code"])
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<8 { group.addTask { try await party.redeem(code).status } }
+            return try await group.reduce(into: [Int]()) { $0.append($1) }
+        }
+        #expect(statuses.filter { $0 == 200 }.count == 1 && statuses.filter { $0 == 400 }.count == 7)
     }
 
     @Test func accessTokensOfClientsThemselvesAreNoUsers() async throws {

@@ -51,6 +51,17 @@ import Testing
         }
     }
 
+    /// The link of a sign-out went on leading there for an hour.
+    @Test func anURIThatWasTakenAwayMeanwhileLeadsNowhere() async throws {
+        let (party, hint, _) = try await party()
+        let identifier = try identifier(
+            try await ask(party, [("id_token_hint", hint), ("post_logout_redirect_uri", Self.after)]))
+        try party.rig.api.store.openIDClients.removeLogoutRedirect(
+            team: "juice", clientID: OpenIDFixture.client, uri: Self.after, APIFixture.change)
+        let back = try await party.rig.api.ask(.get, "/auth/signed-out?request=\(identifier)")
+        #expect(back.status == 200 && back.headers[.location] == nil)
+    }
+
     @Test func anURIThatIsNotRegisteredIsAPage() async throws {
         let (party, hint, _) = try await party()
         for uri in ["https://evil.example/", Self.after + "/", OpenIDFixture.redirect, "javascript:alert(1)"] {

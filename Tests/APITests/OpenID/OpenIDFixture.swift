@@ -48,6 +48,8 @@ final class OpenIDFixture: Sendable {
         get { browser.withLock { $0.signedInAt } }
         set { browser.withLock { $0.signedInAt = newValue } }
     }
+    /// The cookie that it has; nil before the first request.
+    var cookie: String? { browser.withLock { $0.cookie } }
     /// What the page was asked, request by request.
     var asked: [JSONValue] { browser.withLock { $0.asked } }
 
@@ -83,11 +85,13 @@ final class OpenIDFixture: Sendable {
     }
 
     /// Goes where the page sends the browser, with its cookie or another.
-    func fetch(_ continuation: String, cookie: String? = nil) async throws -> Response {
+    func fetch(
+        _ continuation: String, cookie: String? = nil, method: HTTPRequest.Method = .get
+    ) async throws -> Response {
         let own = browser.withLock { $0.cookie } ?? ""
         try #require(continuation.hasPrefix("\(ProviderFixture.issuer)/auth/continue?ticket="))
         let path = String(continuation.dropFirst(ProviderFixture.issuer.count))
-        return try await rig.api.ask(.get, path, headers: ["Cookie": cookie ?? own])
+        return try await rig.api.ask(method, path, headers: ["Cookie": cookie ?? own])
     }
 
     // MARK: The page

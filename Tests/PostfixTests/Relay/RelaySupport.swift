@@ -90,3 +90,9 @@ enum LeakOracle {
         return try ManagedProcess.run("/usr/bin/env", ["python3", path, address, file]).output
     }
 }
+
+extension Browser {
+    /// For suites that need one.
+    static let isThere: any SuiteTrait & TestTrait = .enabled(
+        if: driver != nil, "skipped: no chromium-driver (make test-tools installs it)")
+}

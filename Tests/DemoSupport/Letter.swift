@@ -5,33 +5,33 @@ import InternetMessage
 import PostfixHarness
 
 /// A message taken apart far enough to be shown.
-struct Letter {
+package struct Letter {
     private let message: Message
     private let root: MIMEPart
 
-    init(_ text: String) {
+    package init(_ text: String) {
         message = Message.parse(Message.canonicalLineBreaks(Array(text.utf8)))
         root = MIMEPart.parse(message)
     }
 
-    init(_ sent: SinkMessage) {
+    package init(_ sent: SinkMessage) {
         message = Message.parse(sent.data)
         root = MIMEPart.parse(message)
     }
 
     /// The body unchanged, line ends as CRLF.
-    var body: [UInt8] { Array(message.body) }
+    package var body: [UInt8] { Array(message.body) }
 
     /// The value of the first field of this name unchanged, unfolded.
-    func value(_ name: String) -> String? { message.header.first(name)?.unfoldedValue }
+    package func value(_ name: String) -> String? { message.header.first(name)?.unfoldedValue }
 
     /// The address between the last angle brackets of a field, or its whole value.
-    func address(_ name: String) -> String {
+    package func address(_ name: String) -> String {
         message.header.first(name).flatMap { AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm } ?? ""
     }
 
     /// The fields that a reader looks at, decoded, and how many more there are.
-    func shown(_ names: [String]) -> [String] {
+    package func shown(_ names: [String]) -> [String] {
         let chosen = message.header.fields.filter { field in names.contains { field.isNamed($0) } }
         let rest = message.header.fields.count - chosen.count
         let lines = chosen.map { "\($0.name): \(Self.shortened($0.decodedValue))" }
@@ -39,7 +39,7 @@ struct Letter {
     }
 
     /// The text that a mail program would show, and what is attached.
-    var readable: [String] {
+    package var readable: [String] {
         let leaves = root.flattened.filter { !$0.isComposite }
         let text = leaves.first { $0.contentType.matches("text", "plain") } ?? leaves.first { $0.contentType.matches("text") }
         var lines = text.map { decoded($0).split(separator: "\n", omittingEmptySubsequences: false).map(String.init) } ?? []
@@ -51,7 +51,7 @@ struct Letter {
     }
 
     /// Everything in the message that can be read, decoded, for searching.
-    var everything: String {
+    package var everything: String {
         let header = message.header.fields.map { "\($0.name): \($0.unfoldedValue)\n\($0.decodedValue)" }
         return (header + root.flattened.map(decoded) + [String(decoding: message.bytes, as: UTF8.self)]).joined(separator: "\n")
     }

@@ -1,23 +1,16 @@
 // A real browser: headless Chromium, driven by WebDriver (W3C Recommendation) through chromedriver.
 
 import Foundation
-import Testing
-
-@testable import PostfixHarness
 
 /// One browser window with its own profile. `quit` ends it.
-final class Browser {
-    static let driver = ["/usr/bin/chromedriver", "/usr/local/bin/chromedriver"].first(
+package final class Browser {
+    package static let driver = ["/usr/bin/chromedriver", "/usr/local/bin/chromedriver"].first(
         where: FileManager.default.isExecutableFile)
-    /// For suites that need one.
-    static let isThere: any SuiteTrait & TestTrait = .enabled(
-        if: driver != nil, "skipped: no chromium-driver (make test-tools installs it)")
-
     private let process: ManagedProcess
     private let port: UInt16
     private var session = ""
 
-    init() throws {
+    package init() throws {
         guard let driver = Self.driver else { throw HarnessError("there is no chromedriver") }
         process = try ManagedProcess(driver, ["--port=0"])
         let line = try process.waitForLine(containing: "started successfully on port")
@@ -42,44 +35,48 @@ final class Browser {
         session = "/session/\(id)"
     }
 
-    func quit() {
+    package func quit() {
         _ = try? call("DELETE", session)
         process.end()
     }
 
     // MARK: What a person does
 
-    func open(_ url: String) throws { _ = try call("POST", session + "/url", ["url": url]) }
+    package func open(_ url: String) throws { _ = try call("POST", session + "/url", ["url": url]) }
 
-    func click(_ selector: String) throws { _ = try call("POST", session + "/element/\(try element(selector))/click", [:]) }
+    package func click(_ selector: String) throws {
+        _ = try call("POST", session + "/element/\(try element(selector))/click", [:])
+    }
 
-    func type(_ text: String, into selector: String) throws {
+    package func type(_ text: String, into selector: String) throws {
         _ = try call("POST", session + "/element/\(try element(selector))/value", ["text": text])
     }
 
     /// Presses keys wherever the focus is; `Key` has those without a letter.
-    func press(_ keys: String) throws {
+    package func press(_ keys: String) throws {
         let actions = keys.flatMap { [["type": "keyDown", "value": String($0)], ["type": "keyUp", "value": String($0)]] }
         _ = try call("POST", session + "/actions", ["actions": [["type": "key", "id": "keyboard", "actions": actions]]])
     }
 
-    enum Key {
-        static let tab = "\u{E004}"
-        static let enter = "\u{E007}"
+    package enum Key {
+        package static let tab = "\u{E004}"
+        package static let enter = "\u{E007}"
     }
 
     // MARK: What a person sees
 
-    var url: String { get throws { try call("GET", session + "/url") as? String ?? "" } }
-    func text(_ selector: String) throws -> String {
+    package var url: String { get throws { try call("GET", session + "/url") as? String ?? "" } }
+    package func text(_ selector: String) throws -> String {
         try call("GET", session + "/element/\(try element(selector))/text") as? String ?? ""
     }
 
     /// Whether an element comes to say this: a click or a key begins to load a page and does not wait for it.
-    func shows(_ selector: String, _ text: String) throws -> Bool { try comes { try self.text(selector).hasPrefix(text) } }
+    package func shows(_ selector: String, _ text: String) throws -> Bool {
+        try comes { try self.text(selector).hasPrefix(text) }
+    }
 
     /// Whether a page comes to show this, loaded again until it does: what is counted is written each second.
-    func shows(_ selector: String, _ text: String, at url: String) throws -> Bool {
+    package func shows(_ selector: String, _ text: String, at url: String) throws -> Bool {
         try comes {
             try open(url)
             return try self.text(selector).hasPrefix(text)
@@ -87,7 +84,10 @@ final class Browser {
     }
 
     /// Whether the browser comes to be there.
-    func arrives(at address: String) throws -> Bool { try comes { try self.url == address } }
+    package func arrives(at address: String) throws -> Bool { try comes { try self.url == address } }
+
+    /// Whether the browser comes to be somewhere below.
+    package func leads(to start: String) throws -> Bool { try comes { try self.url.hasPrefix(start) } }
 
     /// Asks until it is so, two minutes at most. An element of the page before is as good as none.
     private func comes(_ condition: () throws -> Bool) throws -> Bool {
@@ -102,7 +102,7 @@ final class Browser {
             usleep(20_000)
         }
     }
-    var focusedText: String {
+    package var focusedText: String {
         get throws {
             let found = try call("GET", session + "/element/active") as? [String: String]
             return try call("GET", session + "/element/\(found?.values.first ?? "")/text") as? String ?? ""
@@ -110,10 +110,12 @@ final class Browser {
     }
 
     /// A value that a script of the test's computes. Scripts of pages do not run where `forbidScripts` was said.
-    func value(_ script: String) throws -> Any { try call("POST", session + "/execute/sync", ["script": script, "args": []]) }
+    package func value(_ script: String) throws -> Any {
+        try call("POST", session + "/execute/sync", ["script": script, "args": []])
+    }
 
     /// The whole page as a PNG, in a width in pixels.
-    func screenshot(width: Int, dark: Bool) throws -> Data {
+    package func screenshot(width: Int, dark: Bool) throws -> Data {
         // Without motion: a colour half-way between light and dark is in no reader's sight for long enough to look at it.
         let features = [("prefers-color-scheme", dark ? "dark" : "light"), ("prefers-reduced-motion", "reduce")]
         try chrome("Emulation.setEmulatedMedia", ["features": features.map { ["name": $0.0, "value": $0.1] }])
@@ -127,23 +129,23 @@ final class Browser {
         return data
     }
 
-    func resize(width: Int, height: Int) throws {
+    package func resize(width: Int, height: Int) throws {
         try chrome(
             "Emulation.setDeviceMetricsOverride",
             ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500])
     }
 
     /// From now on no page runs a script.
-    func forbidScripts() throws { try chrome("Emulation.setScriptExecutionDisabled", ["value": true]) }
+    package func forbidScripts() throws { try chrome("Emulation.setScriptExecutionDisabled", ["value": true]) }
 
     /// What the browser complained about since this was asked last.
-    func complaints() throws -> [String] {
+    package func complaints() throws -> [String] {
         let entries = try call("POST", session + "/se/log", ["type": "browser"]) as? [[String: Any]] ?? []
         return entries.compactMap { $0["message"] as? String }
     }
 
     /// Hosts that pages sent requests to since this was asked last.
-    func hostsAsked() throws -> Set<String> {
+    package func hostsAsked() throws -> Set<String> {
         let entries = try call("POST", session + "/se/log", ["type": "performance"]) as? [[String: Any]] ?? []
         return Set(
             entries.compactMap { entry -> String? in
@@ -162,7 +164,7 @@ final class Browser {
 
     /// Plugs in an authenticator like that of a phone or a laptop (WebAuthn section 11): it knows who touches it, and keeps
     /// passkeys.
-    func addAuthenticator() throws -> String {
+    package func addAuthenticator() throws -> String {
         let options: [String: Any] = [
             "protocol": "ctap2", "transport": "internal", "hasResidentKey": true, "hasUserVerification": true,
             "isUserConsenting": true, "isUserVerified": true,
@@ -174,17 +176,17 @@ final class Browser {
     }
 
     /// Whether it recognises its user.
-    func setUserVerified(_ isVerified: Bool, _ authenticator: String) throws {
+    package func setUserVerified(_ isVerified: Bool, _ authenticator: String) throws {
         _ = try call("POST", authenticator + "/uv", ["isUserVerified": isVerified])
     }
 
     /// Its passkeys, as another authenticator would take them over.
-    func passkeys(_ authenticator: String) throws -> [[String: Any]] {
+    package func passkeys(_ authenticator: String) throws -> [[String: Any]] {
         try call("GET", authenticator + "/credentials") as? [[String: Any]] ?? []
     }
 
     /// Puts a passkey in the place of all that it has.
-    func replacePasskeys(_ authenticator: String, with passkey: [String: Any]) throws {
+    package func replacePasskeys(_ authenticator: String, with passkey: [String: Any]) throws {
         _ = try call("DELETE", authenticator + "/credentials")
         _ = try call("POST", authenticator + "/credential", passkey)
     }

@@ -1,0 +1,1 @@
+../../../Sources/Accounts/Apps/RedirectURI.swift

@@ -1,0 +1,1 @@
+../../../Sources/SignIn/Authorization/AuthorizationParameters.swift

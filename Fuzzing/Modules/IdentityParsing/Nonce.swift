@@ -1,0 +1,1 @@
+../../../Sources/SignIn/Tokens/Nonce.swift

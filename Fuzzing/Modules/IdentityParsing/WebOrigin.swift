@@ -1,0 +1,1 @@
+../../../Sources/SignIn/Authorization/WebOrigin.swift

@@ -1,0 +1,28 @@
+// Answers that hold tokens, or a JSON object as it is.
+
+import HTTP
+import HTTPTypes
+import Hummingbird
+import JSON
+
+extension HTTPFields {
+    /// With what answers that hold a token have to say (RFC 6749 section 5.1).
+    var notStored: HTTPFields {
+        var fields = self
+        fields[.cacheControl] = "no-store"
+        if let name = HTTPField.Name("Pragma") { fields[name] = "no-cache" }
+        return fields
+    }
+}
+
+extension Response {
+    /// A JSON object as `Identity` writes it: members unchanged.
+    static func object(_ object: JSONObject, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {
+        Response(
+            status: status, type: "application/json", headers: headers,
+            body: ByteBuffer(bytes: JSONValue.object(object).octets))
+    }
+
+    /// One that no cache may keep.
+    static func unstored(_ object: JSONObject) -> Response { .object(object, headers: HTTPFields().notStored) }
+}

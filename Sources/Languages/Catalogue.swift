@@ -1,0 +1,141 @@
+// The words of one language: English texts, and what stands in their place. Pure.
+
+import JSON
+
+/// What a catalogue file cannot be used for.
+package struct CatalogueError: Error, Sendable, Hashable, CustomStringConvertible {
+    package let file: String
+    package let message: String
+    package var description: String { "\(file): \(message)" }
+}
+
+/// One language. English texts are its keys; what it has no words for stays English.
+package struct Catalogue: Sendable {
+    /// RFC 5646, lower case, as in `de`.
+    package let tag: String
+    package let isRightToLeft: Bool
+    private let texts: [String: String]
+    /// Texts that depend on a number: by CLDR's plural category.
+    private let plurals: [String: [String: String]]
+
+    package static let english = Catalogue(
+        tag: "en", isRightToLeft: false, texts: [:],
+        plurals: ["minutes", "hours"].reduce(into: [:]) {
+            $0["{n} \($1)"] = ["one": "{n} \($1.dropLast())", "other": "{n} \($1)"]
+        })
+
+    private init(tag: String, isRightToLeft: Bool, texts: [String: String], plurals: [String: [String: String]]) {
+        self.tag = tag
+        self.isRightToLeft = isRightToLeft
+        self.texts = texts
+        self.plurals = plurals
+    }
+
+    /// Reads a catalogue: `{"direction": "ltr" | "rtl", "texts": {"English": "…" | {"one": "…", "other": "…"}}}`. Throws for what
+    /// is no such object, and for words that have other places than their English.
+    package init(tag: String, file: String, json: [UInt8]) throws(CatalogueError) {
+        func refuse(_ message: String) -> CatalogueError { CatalogueError(file: file, message: message) }
+        guard let object = try? StrictJSON.parseObject(json, limit: json.count), let entries = object["texts"]?.object else {
+            throw refuse("is not a JSON object with texts")
+        }
+        for member in object.members where member.name != "direction" && member.name != "texts" {
+            throw refuse("has a member that is not known: \(member.name)")
+        }
+        let direction = object["direction"]?.string ?? "ltr"
+        guard direction == "ltr" || direction == "rtl" else { throw refuse("direction must be ltr or rtl") }
+        var texts: [String: String] = [:]
+        var plurals: [String: [String: String]] = [:]
+        for entry in entries.members {
+            let (english, value) = (entry.name, entry.value)
+            if let text = value.string {
+                guard Self.places(text) == Self.places(english) else { throw refuse("other places than its English: \(english)") }
+                texts[Self.key(english)] = text
+            } else if let forms = value.object, forms["other"]?.string != nil {
+                plurals[Self.key(english)] = Dictionary(
+                    forms.members.compactMap { form in form.value.string.map { (form.name, $0) } },
+                    uniquingKeysWith: { first, _ in first })
+            } else {
+                throw refuse("neither a text nor plural forms with other: \(english)")
+            }
+        }
+        self.init(tag: tag, isRightToLeft: direction == "rtl", texts: texts, plurals: plurals)
+    }
+
+    /// Whether it has words for a text.
+    package func knows(_ english: String) -> Bool {
+        texts[Self.key(english)] != nil || plurals[Self.key(english)] != nil
+    }
+
+    /// The words for a text, with values in its places: `{name}`.
+    package func text(_ english: String, _ values: [String: String] = [:]) -> String {
+        Self.filled(texts[Self.key(english)] ?? english, values)
+    }
+
+    /// The words for a text with a number, `{n}`.
+    package func text(_ english: String, count: Int) -> String {
+        let forms = plurals[Self.key(english)]
+        let form = forms.flatMap { $0[Plural.category(of: count, tag)] ?? $0["other"] }
+        return Self.filled(form ?? english, ["n": String(count)])
+    }
+
+    /// A template with every `{{#t}}…{{/t}}` in the words of this language.
+    package func localised(_ template: String) -> String {
+        Self.parts(of: template).map { $0.isText ? texts[Self.key($0.text)] ?? $0.text : $0.text }.joined()
+    }
+
+    /// The texts of a template that are for people.
+    package static func texts(of template: String) -> [String] { parts(of: template).filter(\.isText).map(\.text) }
+
+    private static func parts(of template: String) -> [(text: String, isText: Bool)] {
+        var result: [(text: String, isText: Bool)] = []
+        var rest = template[...]
+        while let start = rest.firstRange(of: "{{#t}}"), let end = rest[start.upperBound...].firstRange(of: "{{/t}}") {
+            result.append((String(rest[..<start.lowerBound]), false))
+            result.append((String(rest[start.upperBound..<end.lowerBound]), true))
+            rest = rest[end.upperBound...]
+        }
+        return result + [(String(rest), false)]
+    }
+
+    /// Lines may be broken anywhere.
+    private static func key(_ text: String) -> String { text.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
+
+    private static func filled(_ text: String, _ values: [String: String]) -> String {
+        var result = ""
+        var rest = text[...]
+        while let start = rest.firstIndex(of: "{"), let end = rest[start...].firstIndex(of: "}") {
+            let name = String(rest[rest.index(after: start)..<end])
+            result += rest[..<start] + (values[name] ?? "{\(name)}")
+            rest = rest[rest.index(after: end)...]
+        }
+        return result + rest
+    }
+
+    /// Names in braces and tags, in alphabetical order: words of a language have those of their English.
+    package static func places(_ text: String) -> [String] {
+        text.matches(of: /\{\{?[^}]*\}?\}|<[^>]*>/).map { String($0.output) }.sorted()
+    }
+}
+
+/// CLDR's plural categories of the languages that are built in; others have `one` and `other` as English does.
+enum Plural {
+    static func category(of number: Int, _ tag: String) -> String {
+        switch tag {
+        case "ja": return "other"
+        case "fr": return number == 0 || number == 1 ? "one" : "other"
+        case "ar":
+            switch number {
+            case 0: return "zero"
+            case 1: return "one"
+            case 2: return "two"
+            default:
+                return switch number % 100 {
+                case 3...10: "few"
+                case 11...99: "many"
+                default: "other"
+                }
+            }
+        default: return number == 1 ? "one" : "other"
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// Which languages there are, and which one a user gets.
+
+import Foundation
+
+/// All languages: those that are built in, and those of the operator's folder.
+package struct Languages: Sendable {
+    /// English first, the others by tag.
+    package let all: [Catalogue]
+
+    /// English alone.
+    package static let english = Languages(all: [.english])
+
+    private init(all: [Catalogue]) { self.all = all }
+
+    /// Octets of a catalogue file.
+    private static let maximumSize = 1_000_000
+
+    /// Those that are built in. Throws where a file of ours is wrong, which no test would let through.
+    package static func builtIn() throws(CatalogueError) -> Languages { try Languages([:]) }
+
+    private static let files: [String: [UInt8]] = [
+        "ar": PackageResources.ar_json, "de": PackageResources.de_json, "es": PackageResources.es_json,
+        "fr": PackageResources.fr_json, "ja": PackageResources.ja_json,
+    ]
+
+    /// Those of a folder too, `nl.json` and so on: in place of one that is built in, or beside them.
+    package init(folder: String) throws(CatalogueError) {
+        let names: [String]
+        do {
+            names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { !$0.hasPrefix(".") }.sorted()
+        } catch {
+            throw CatalogueError(file: folder, message: "the folder of languages cannot be read")
+        }
+        var found: [String: (file: String, octets: [UInt8])] = [:]
+        for name in names {
+            let (tag, path) = (String(name.dropLast(".json".count)), "\(folder)/\(name)")
+            guard name.hasSuffix(".json"), tag.wholeMatch(of: /[a-z]{2,3}(-[a-z0-9]{2,8})*/) != nil, tag != "en" else {
+                throw CatalogueError(
+                    file: path, message: "must be named by its language tag in lower case, as in nl.json; not en")
+            }
+            guard let data = FileManager.default.contents(atPath: path), data.count <= Self.maximumSize else {
+                throw CatalogueError(file: path, message: "cannot be read, or has more than \(Self.maximumSize) octets")
+            }
+            found[tag] = (path, Array(data))
+        }
+        try self.init(found)
+    }
+
+    private init(_ more: [String: (file: String, octets: [UInt8])]) throws(CatalogueError) {
+        var files = Self.files.reduce(into: [String: (file: String, octets: [UInt8])]()) {
+            $0[$1.key] = ("built-in \($1.key).json", $1.value)
+        }
+        for (tag, file) in more { files[tag] = file }
+        var all = [Catalogue.english]
+        for (tag, file) in files.sorted(by: { $0.key < $1.key }) {
+            all.append(try Catalogue(tag: tag, file: file.file, json: file.octets))
+        }
+        self.all = all
+    }
+
+    /// The first language that there is; English for none.
+    /// - Parameters:
+    ///   - tags: as an app asked, the preferred one first.
+    ///   - accepted: the field `Accept-Language` (RFC 9110 section 12.5.4).
+    package func best(_ tags: [String], accepted: String?) -> Catalogue {
+        for tag in tags + Self.accepted(accepted ?? "") {
+            // From the most special on: pt-br, then pt.
+            var parts = tag.lowercased().split(separator: "-")
+            while !parts.isEmpty {
+                let wanted = parts.joined(separator: "-")
+                if let found = all.first(where: { $0.tag == wanted }) { return found }
+                parts.removeLast()
+            }
+        }
+        return .english
+    }
+
+    /// The tags of an `Accept-Language`, the preferred one first.
+    private static func accepted(_ field: String) -> [String] {
+        let ranges = field.prefix(1_000).split(separator: ",").prefix(20).map { range -> (tag: String, quality: Double) in
+            let parts = range.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
+            let quality = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+            return (parts.first ?? "", quality)
+        }
+        // Stable: of two that are liked as well the first.
+        return ranges.enumerated().filter { $0.element.quality > 0 && !$0.element.tag.isEmpty }
+            .sorted { ($1.element.quality, $0.offset) < ($0.element.quality, $1.offset) }.map(\.element.tag)
+    }
+}

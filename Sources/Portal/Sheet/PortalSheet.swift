@@ -1,0 +1,211 @@
+// The built-in sign-in page: shows a user what an app asks for, and gives the app what the user agreed to. `/auth/authorize` hands
+// its checked requests here, and `/auth/continue` takes the answers to the app.
+
+import Accounts
+import Database
+import HTTP
+import HTTPTypes
+import Hummingbird
+import InternetMessage
+import SignIn
+import Support
+
+/// What the page needs to answer apps itself.
+package struct SheetProvider: Sendable {
+    /// `iss`, without a final slash.
+    let issuer: String
+    let signer: IdentitySigner
+
+    package init(issuer: String, signer: IdentitySigner) {
+        self.issuer = issuer
+        self.signer = signer
+    }
+}
+
+/// An app's request that is open in a browser.
+struct OpenSheet: Sendable {
+    /// Sealed, as it is in addresses and forms.
+    let identifier: String
+    let pending: PendingAuthorization
+
+    var request: AuthenticationRequest { pending.request }
+}
+
+extension PortalPage {
+    static let sheetPath = "/sign-in"
+
+    func addSheetRoutes(to routes: Routes) {
+        guard provider != nil else { return }
+        open(routes, .get, "/sign-in") { request in
+            // GET may answer or sign out: what only looks does neither.
+            guard request.request.method == .get else { return request.redirect(Self.sheetPath) }
+            if let identifier = request.query("end_session") { return try await showSignOut(request, identifier) }
+            return try await showSheet(request)
+        }
+        open(routes, .post, "/sign-in") { request in
+            if let identifier = request.form["end_session"] { return try await signOut(request, identifier) }
+            return try await decide(request)
+        }
+    }
+
+    /// The app that asks. Throws `PortalRefusal` where it was removed meanwhile.
+    func app(_ sheet: OpenSheet) async throws -> (clientID: String, teamName: String) {
+        let clientID = sheet.request.clientID
+        let name = try await pool.run { try store.clients.client(clientID).map { try store.teams.team($0.teamID).name } }
+        guard let name else { throw PortalRefusal.over }
+        return (clientID, name)
+    }
+
+    // MARK: What comes next
+
+    private func step(_ sheet: OpenSheet, _ session: PageSession?) async throws -> (SheetStep, StandingConsent?) {
+        let clientID = sheet.request.clientID
+        let (isOther, consent) = try await pool.run {
+            let hinted = try sheet.pending.subjectHint.map { hint in
+                (user: try store.provider.userID(hint: hint, clientID: clientID, now: now()), ())
+            }
+            let consent = try session.flatMap { try store.provider.consent(user: $0.userID, clientID: clientID) }
+            return (hinted.map { $0.user != session?.userID } ?? false, consent)
+        }
+        return (SheetStep(sheet.pending, session: session, isOther: isOther, consent: consent), consent)
+    }
+
+    func showSheet(_ request: PortalRequest) async throws -> Response {
+        guard let sheet = request.sheet else { throw PortalRefusal.over }
+        let session = try await session(request)
+        let (step, consent) = try await step(sheet, session)
+        switch step {
+        case .refuse(let error): return try await refuse(request, sheet, error)
+        case .door: return request.redirect(request.step("/me/sign-in"))
+        case .answer(let session): return try await answer(request, sheet, session, consent, nil)
+        case .ask(let session, let isKnown):
+            return try await ask(request, sheet, session, consent, isKnown: isKnown)
+        }
+    }
+
+    private func ask(
+        _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession, _ consent: StandingConsent?, isKnown: Bool,
+        problem: String? = nil
+    ) async throws -> Response {
+        let app = try await app(sheet)
+        let (user, inboxes) = try await pool.run {
+            (
+                try store.users.user(session.userID),
+                try store.inboxes.inboxes(user: session.userID).filter { $0.isVerified && !$0.isReplyOnly }
+            )
+        }
+        let scopes = sheet.request.scopes
+        // What the team has of the user's address stays as long as the user uses any of its apps.
+        let isSettled = consent?.isTeamsLive ?? false
+        let chosen = consent?.inboxNumber ?? inboxes.first(where: \.isDefault)?.number
+        var values: [String: Any] = [
+            "team": app.teamName, "client_id": app.clientID, "initial": PortalText.initial(app.teamName), "is_known": isKnown,
+            "asks_name": !isKnown && scopes.contains("name"), "asks_email": !isKnown && scopes.contains("email") && !isSettled,
+            "has_choice": inboxes.count > 1,
+            "inboxes": inboxes.map {
+                ["number": $0.number, "address": PortalText.address($0.address), "is_chosen": $0.number == chosen]
+                    as [String: Any]
+            },
+        ]
+        if let inbox = inboxes.first(where: { $0.number == session.inboxNumber }) {
+            values["account"] = PortalText.address(inbox.address)
+        }
+        if let inbox = inboxes.first(where: { $0.number == chosen }) ?? inboxes.first {
+            values["inbox"] = PortalText.address(inbox.address)
+        }
+        if isSettled, scopes.contains("email") {
+            values["has_address"] = consent?.emailKind == .privateRelay ? "relay" : nil
+            values["address"] = consent?.address?.wireForm
+            values["has_own_address"] = consent?.emailKind == .real
+        }
+        let typed = SheetChoice(request.form)
+        let stored = SheetChoice.parts(of: user.name)
+        values["first_name"] = request.form["decision"] == nil ? stored.first : typed.firstName
+        values["last_name"] = request.form["decision"] == nil ? stored.last : typed.lastName
+        values["shares_email"] = !typed.hidesEmail
+        values["problem"] = problem.map { request.language.text($0) }
+        values["csrf"] = request.sessionToken.map { PortalCSRF.token(for: $0) }
+        return try request.html(
+            "sheet", values, title: request.language.text("Continue to {team}", ["team": app.teamName]),
+            status: problem == nil ? .ok : .unprocessableContent)
+    }
+
+    // MARK: POST /sign-in
+
+    func decide(_ request: PortalRequest) async throws -> Response {
+        guard let sheet = request.sheet else { throw PortalRefusal.over }
+        let session = try await session(request)
+        // Before anyone is signed in the form carries the token of the browser.
+        let token = session == nil ? request.browser : request.sessionToken
+        guard let token, PortalCSRF.matches(request.form["csrf"], token) else { throw PortalRefusal.foreign }
+        switch (request.form["decision"], session) {
+        case ("cancel", _):
+            return try await refuse(request, sheet, AuthorizationError(.accessDenied, "the user cancelled"))
+        case ("other", let session?):
+            try await pool.run { try store.page.signOut(session, everywhere: false) }
+            return request.redirect(request.step("/me/sign-in"), cookies: [cookies.remove(PortalCookies.session)])
+        case ("continue", let session?):
+            let (step, consent) = try await step(sheet, session)
+            // What was asked, by what is so now: a session may have grown too old, and a consent ended.
+            guard case .ask(_, let isKnown) = step else { return request.redirect(request.step(Self.sheetPath)) }
+            let choice = SheetChoice(request.form)
+            if let problem = choice.problem {
+                return try await ask(request, sheet, session, consent, isKnown: isKnown, problem: problem)
+            }
+            return try await answer(request, sheet, session, consent, isKnown ? nil : choice)
+        default: return request.redirect(request.step(Self.sheetPath))
+        }
+    }
+
+    /// Gives the app what it gets.
+    /// - Parameter choice: nil where it has everything already.
+    private func answer(
+        _ request: PortalRequest, _ sheet: OpenSheet, _ session: PageSession, _ consent: StandingConsent?, _ choice: SheetChoice?
+    ) async throws -> Response {
+        guard let provider else { throw PortalRefusal.over }
+        let (asked, time) = (sheet.request, now())
+        let algorithm = try await pool.run { try store.clients.client(asked.clientID)?.identityTokenAlgorithm } ?? "ES256"
+        let maker = try await provider.signer.maker(issuer: provider.issuer, algorithm, now: time)
+        let change = Self.change(session, time)
+        let ticket = try await pool.run {
+            var authorization = ProviderAuthorization(
+                grant: AuthorizationRequest(clientID: asked.clientID, userID: session.userID, realUserStatus: 0),
+                redirectURI: asked.target.redirectURI, scopes: asked.scopes, nonce: asked.nonce, challenge: asked.challenge,
+                orgID: nil, authenticatedAt: session.createdAt)
+            authorization.method = session.method.authentication
+            authorization.givesStoredName = consent?.hasStoredName ?? false
+            if let choice {
+                let stored = SheetChoice.parts(of: try store.users.user(session.userID).name)
+                choice.apply(to: &authorization, storedName: stored)
+            }
+            let name = GivenName(first: choice?.firstName, last: choice?.lastName)
+            var ticket = ""
+            _ = try store.provider.authorize(authorization, change) { given, connection throws(StoreFailure) in
+                ticket = try store.authorizations.answer(
+                    connection, sheet.identifier, with: AuthorizationResponse(asked, given), now: time)
+            } finish: { issued throws(StoreFailure) in
+                try AuthorizationAnswer(issued, name: name, maker)
+            }
+            return ticket
+        }
+        return request.redirect("\(provider.issuer)/auth/continue?ticket=\(ticket)")
+    }
+
+    /// Tells the app at once, from whatever browser: an error is worth nothing to anyone else, and nothing is stored for someone
+    /// who is not signed in.
+    private func refuse(_ request: PortalRequest, _ sheet: OpenSheet, _ error: AuthorizationError) async throws -> Response {
+        let target = sheet.request.target
+        let registered = try await pool.run {
+            try store.openIDClients.authorizationClient(sheet.request.clientID)?.redirectURIs ?? []
+        }
+        guard registered.contains(where: target.redirectURI.hasSameOctets(as:)) else { throw PortalRefusal.over }
+        switch AuthorizationResponse(target, error).rendered {
+        case .redirect(let address): return request.redirect(address)
+        case .page(let page):
+            var headers: HTTPFields = [.cacheControl: "no-store", .contentSecurityPolicy: page.policy]
+            headers.append(PortalHeaders.referrer)
+            headers.append(PortalHeaders.frames)
+            return Response(type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: page.html))
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// Signing out at an app's request: `/auth/end-session` hands its checked requests here, and `/auth/signed-out` leads back.
+
+import HTTP
+import Hummingbird
+import SignIn
+
+extension PortalPage {
+    /// Signs out at once where the app proved by a token whom it means; asks otherwise.
+    func showSignOut(_ request: PortalRequest, _ identifier: String) async throws -> Response {
+        guard let ended = store.authorizations.openEndSession(identifier, now: now()) else { throw PortalRefusal.over }
+        guard let session = try await session(request), let token = request.sessionToken else {
+            return try await afterSignOut(request, identifier, nil)
+        }
+        let meant = try await pool.run {
+            guard let subject = ended.subject, let clientID = ended.clientID else { return nil as String? }
+            return try store.provider.userID(hint: subject, clientID: clientID, now: now())
+        }
+        guard meant == session.userID else {
+            return try request.html(
+                "sign-out", ["end_session": identifier, "csrf": PortalCSRF.token(for: token)],
+                title: request.language.text("Sign out?"))
+        }
+        return try await afterSignOut(request, identifier, session)
+    }
+
+    func signOut(_ request: PortalRequest, _ identifier: String) async throws -> Response {
+        guard store.authorizations.openEndSession(identifier, now: now()) != nil else { throw PortalRefusal.over }
+        let session = try await session(request)
+        if session != nil { try request.checkForm() }
+        return try await afterSignOut(request, identifier, session)
+    }
+
+    /// - Parameter session: what ends; nil for nothing.
+    private func afterSignOut(
+        _ request: PortalRequest, _ identifier: String, _ session: PageSession?
+    ) async throws -> Response {
+        guard let provider else { throw PortalRefusal.over }
+        if let session { try await pool.run { try store.page.signOut(session, everywhere: false) } }
+        return request.redirect(
+            "\(provider.issuer)/auth/signed-out?request=\(identifier)",
+            cookies: session == nil ? [] : [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
+    }
+}

@@ -1,0 +1,55 @@
+// What an app's team has of a user already, for a sign-in page that asks for no more than is new.
+
+import Accounts
+import Database
+import InternetMessage
+
+/// What a user gave to the team of an app.
+package struct StandingConsent: Sendable, Hashable {
+    /// Whether the consent to the app's group is live.
+    package let isLive: Bool
+    /// Whether any consent to the team is: then what it was given stays.
+    package let isTeamsLive: Bool
+    package let emailKind: EmailKind
+    package let sharesName: Bool
+    /// Whether the name that it has is the stored one, and not another that the user gave for this app.
+    package let hasStoredName: Bool
+    /// The relay address that the team has; nil where it has none.
+    package let address: AddrSpec?
+    /// `Inbox.number` of the inbox that the user chose for this team; nil where it is the default one.
+    package let inboxNumber: Int64?
+}
+
+extension StandingConsent: CustomStringConvertible, CustomReflectable {
+    package var description: String { "<consent>" }
+    package var customMirror: Mirror { Mirror(self, children: ["isLive": isLive]) }
+}
+
+extension ProviderRepository {
+    /// What the team of an app has of a user; nil where it has nothing. Refused (`notFound`) where there is no such app or user.
+    package func consent(user id: String, clientID: String) throws(StoreFailure) -> StandingConsent? {
+        try grants.addresses.events.database.read { connection throws(StoreFailure) in
+            let (team, group) = try connection.appGroup(clientID: clientID)
+            let user = try connection.userNumber(id)
+            let row = try connection.row(
+                """
+                SELECT a.email_kind, a.shares_name, i.number AS inbox_number, r.local_part, r.domain,
+                    CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END AS is_live,
+                    (SELECT t.gives_name FROM refresh_tokens t WHERE t.grant_id = g.id ORDER BY t.id DESC LIMIT 1) AS gives_name,
+                    CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END AS is_teams_live
+                FROM accounts a LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
+                LEFT JOIN inboxes i ON i.id = a.inbox_id
+                LEFT JOIN grants g ON g.account_id = a.id AND g.group_id = \(group.number)
+                WHERE a.user_id = \(user) AND a.team_id = \(team.number)
+                """)
+            return try row.map { row throws(StoreFailure) in
+                let (local, givesName): (String?, Bool?) = try (row["local_part"], row["gives_name"])
+                return try StandingConsent(
+                    isLive: row["is_live"], isTeamsLive: row["is_teams_live"], emailKind: row["email_kind"],
+                    sharesName: row["shares_name"], hasStoredName: givesName ?? false,
+                    address: local == nil ? nil : AddrSpec(row: row),
+                    inboxNumber: row["inbox_number"])
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// Who becomes a user on the sign-in page, and how: by a code that is mailed to their inbox.
+
+import Accounts
+import Database
+import InternetMessage
+import MailCrypto
+import Support
+
+/// Who may become a user by showing that an inbox is theirs.
+package struct SignUpRules: Sendable, Hashable {
+    package enum Mode: String, Sendable, Hashable, CaseIterable {
+        /// No one.
+        case closed
+        /// Users whom the operator added, and none of whose inboxes is confirmed yet.
+        case invited
+        /// These and anyone else.
+        case open
+    }
+
+    package let mode: Mode
+    /// With `open`, whose inboxes these are alone; none for all.
+    private let domains: [String]
+
+    package static let closed = SignUpRules(.closed)
+
+    package init(_ mode: Mode, domains: [String] = []) {
+        self.mode = mode
+        self.domains = domains.map { DomainName.toASCII($0) ?? $0 }
+    }
+
+    /// Whether anyone with this inbox may come.
+    func takes(_ inbox: InboxAddress) -> Bool {
+        guard mode == .open else { return false }
+        guard !domains.isEmpty else { return true }
+        return DomainName.toASCII(inbox.revealed.domain).map(domains.contains) ?? false
+    }
+}
+
+/// An address on its way through the browser that typed it.
+private struct SignUp: Codable {
+    let address: String
+    let browser: [UInt8]
+    /// Seconds since 1970.
+    let expiresAt: Int64
+}
+
+extension PortalRepository {
+    /// What a browser keeps while its user reads the mail, whoever they are: the address, sealed. Base64url.
+    package func sealSignUp(_ inbox: InboxAddress, browser: String, now: Int64) throws(StoreFailure) -> String {
+        let value = SignUp(
+            address: inbox.revealed.wireForm, browser: secrets.hash(.browser, browser), expiresAt: now + PageLifetime.link)
+        return try SealedTokens(secrets: secrets).seal(value, .signUp)
+    }
+
+    private func openSignUp(_ sealed: String?, browser: [UInt8], now: Int64) -> InboxAddress? {
+        guard let sealed, let value: SignUp = SealedTokens(secrets: secrets).open(sealed, .signUp),
+            constantTimeEqual(value.browser, browser), value.expiresAt > now
+        else { return nil }
+        return (try? AddrSpec.typed(value.address)).map(InboxAddress.init)
+    }
+
+    /// What a code is bound to in place of a user.
+    private func mark(_ inbox: InboxAddress) -> [UInt8] {
+        secrets.hash(.signUp, inboxes.index.lasting(inbox.revealed).map { String($0, radix: 16) }.joined(), context: "inbox")
+    }
+
+    /// A code for someone who is no user yet; nil after many wrong ones for this inbox. Throws `limit` beyond a limit.
+    func signUpCode(
+        for inbox: InboxAddress, browser: String, limits: NoticeLimits, now: Int64
+    ) throws(StoreFailure) -> PageLink? {
+        let mark = mark(inbox)
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            try connection.reserveNotice(
+                .signIn, index: inboxes.index.search(inbox.revealed).canonical, user: nil, limits: limits, now: now)
+            let wrong: Int? = try connection.value(
+                """
+                SELECT CAST(SUM(tries) AS BIGINT) AS wrong FROM page_codes
+                WHERE inbox_mark = \(mark) AND created_at > \(now - SignInCodeLimits.day)
+                """)
+            let code = try SecretHash.newCode()
+            try addCode(connection, code, link: nil, user: nil, mark: mark, browser: browser, now: now)
+            guard wrong ?? 0 < SignInCodeLimits.triesPerDay else { return nil }
+            return PageLink(userID: nil, inbox: inbox, token: nil, code: code, expiresAt: now + PageLifetime.link)
+        }
+    }
+
+    /// The user whose inbox this is from now on: a new one, or the one who got it while the mail was under way.
+    /// - Parameters:
+    ///   - sealed: as `sealSignUp` made it.
+    ///   - mark: of the code that was typed.
+    func signUp(
+        _ connection: any DatabaseConnection, sealed: String?, mark wanted: [UInt8], browser: [UInt8], now: Int64
+    ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
+        guard let inbox = openSignUp(sealed, browser: browser, now: now), constantTimeEqual(wanted, mark(inbox)) else {
+            return nil
+        }
+        let search = inboxes.index.search(inbox.revealed).exact
+        let known = try connection.row(
+            """
+            SELECT id, user_id FROM inboxes WHERE address_index IN (\(search.0), \(search.1)) AND verified_at IS NOT NULL
+                AND reply_only = 0
+            """)
+        if let known { return try (known["user_id"], known["id"]) }
+        let id = "u-" + (try SecretHash.newToken()).prefix(20)
+        let change = Change(actor: "user:\(id)", now: now)
+        let user = try users.insert(connection, id: id, name: nil, change)
+        let row = try inboxes.insert(
+            connection, user: user, id: id, inbox, isVerified: true, isReplyOnly: false, change)
+        return (user, row)
+    }
+
+    /// A user whom the operator added with this inbox, and who has shown of no inbox yet that it is theirs; nil where there is
+    /// none, or more than one. Inboxes that users add themselves do not count: they have another that is confirmed.
+    func invited(_ inbox: InboxAddress) throws(StoreFailure) -> (user: Int64, id: String, inbox: Int64)? {
+        let search = inboxes.index.search(inbox.revealed).exact
+        let rows = try database.rows(
+            """
+            SELECT i.user_id, u.handle, i.number FROM inboxes i JOIN users u ON u.id = i.user_id
+            WHERE i.address_index IN (\(search.0), \(search.1)) AND i.verified_at IS NULL AND i.reply_only = 0
+                AND NOT EXISTS (SELECT 1 FROM inboxes o WHERE o.user_id = i.user_id AND o.verified_at IS NOT NULL)
+            LIMIT 2
+            """)
+        guard rows.count == 1, let row = rows.first else { return nil }
+        return try (row["user_id"], row["handle"], row["number"])
+    }
+
+    /// Confirms the inbox that someone signs in with, where it is not yet: who was invited shows by this that it is theirs.
+    func confirmInvited(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ used: (user: Int64, inbox: Int64), now: Int64
+    ) throws(StoreFailure) {
+        let inbox = try inboxes.inbox(connection, user: used.user, row: used.inbox)
+        guard !inbox.isVerified,
+            let id: String = try connection.value("SELECT handle FROM users WHERE id = \(used.user)")
+        else { return }
+        _ = try inboxes.confirm(
+            connection, tracker, user: used.user, id: id, inbox, detail: "by signing in", Change(actor: "user:\(id)", now: now))
+    }
+}

@@ -1,0 +1,106 @@
+// Pages in the languages that are built in, and in those of an operator.
+
+import Foundation
+import Languages
+import SignIn
+import Testing
+
+@testable import Portal
+
+@Suite struct LanguageTests {
+    /// Every literal that the page's code looks up.
+    private func literals() throws -> [String] {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Sources/Portal")
+        let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
+        var found: [String] = []
+        for case let file as URL in files where file.pathExtension == "swift" {
+            let text = try String(contentsOf: file, encoding: .utf8)
+            found += text.matches(of: /language\.text\(\s*"([^"]*)"/).map { String($0.output.1) }
+        }
+        return found
+    }
+
+    private var refusals: [String] {
+        let all: [PortalRefusal] = [.over, .foreign, .notFound, .notLikeThat, .busy, .tooOften(1)]
+        return all.flatMap { [$0.title, $0.text] }
+    }
+
+    @Test func everyTextOfTheSignInPagesIsInEveryLanguage() throws {
+        let texts = PortalViews.texts + (try literals()) + refusals
+        #expect(texts.count > 70)
+        let languages = try Languages.builtIn().all
+        #expect(languages.map(\.tag) == ["en", "ar", "de", "es", "fr", "ja"])
+        for language in languages.dropFirst() {
+            for text in texts { #expect(language.knows(text), "\(language.tag): \(text)") }
+        }
+    }
+
+    @Test func aPageIsInTheLanguageThatTheAppOrTheBrowserAsksFor() async throws {
+        try await SheetFixture.with { rig in
+            let browser = Browser(rig.fixture)
+            for (tags, accepted, expected) in [
+                ("de-AT fr", "es", "de"), ("xx", "fr-CA, en;q=0.5", "fr"), ("", "da, en-gb;q=0.8, ja;q=0.9", "ja"),
+                ("", "q;;,=", "en"), ("ar", "", "ar"),
+            ] {
+                try await browser.get("/auth/authorize?\(SheetFixture.query(["ui_locales": tags.isEmpty ? nil : tags]))")
+                let door = try #require(browser.page.location?.dropFirst(PortalFixture.url.count))
+                try await browser.get(String(door))
+                let path = try #require(browser.page.location)
+                let page = try await browser.get(path, headers: ["Accept-Language": accepted])
+                #expect(page.text.contains("<html lang=\"\(expected)\"\(expected == "ar" ? " dir=\"rtl\"" : "")>"))
+                #expect(!page.text.contains("{{"))
+            }
+        }
+    }
+
+    @Test func pagesThatAreNotTranslatedSayThatTheyAreEnglish() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            #expect(try await anna.get("/me", headers: ["Accept-Language": "de"]).text.contains("<html lang=\"en\">"))
+        }
+    }
+
+    /// The languages with one file of an operator.
+    private func languages(_ name: String, _ text: String) throws -> Languages {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-languages-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data(text.utf8).write(to: folder.appendingPathComponent(name))
+        return try Languages(folder: folder.path)
+    }
+
+    @Test func anOperatorAddsALanguage() throws {
+        let languages = try languages(
+            "nl.json", #"{"texts": {"Sign in": "Inloggen", "{n} hours": {"one": "{n} uur", "other": "{n} uren"}}}"#)
+        let dutch = languages.best([], accepted: "nl-BE")
+        #expect(dutch.text("Sign in") == "Inloggen" && dutch.text("Sign out") == "Sign out")
+        #expect(dutch.text("{n} hours", count: 1) == "1 uur" && dutch.text("{n} hours", count: 3) == "3 uren")
+    }
+
+    @Test(arguments: [
+        ("fr.json", "[]", "not a JSON object"), ("fr.json", #"{"texts": {"Hi {a}": "Salut"}}"#, "other places"),
+        ("fr.json", #"{"texts": {"Hi": "<script>"}}"#, "other places"), ("Fr.json", "{}", "must be named"),
+        ("en.json", "{}", "must be named"), ("fr.json", #"{"texts": {"Hi": 1}}"#, "neither a text"),
+        ("fr.json", #"{"texts": {}, "direction": "up"}"#, "direction must be"),
+        ("fr.json", #"{"texts": {}, "x": 1}"#, "not known"),
+    ]) func aCatalogueThatCannotBeUsedSaysWhy(_ name: String, _ text: String, _ expected: String) {
+        #expect {
+            _ = try languages(name, text)
+        } throws: {
+            "\($0)".contains(expected)
+        }
+    }
+
+    @Test func numbersTakeTheFormOfTheirLanguage() throws {
+        let languages = try Languages.builtIn()
+        func minutes(_ tag: String, _ count: Int) -> String {
+            languages.best([tag], accepted: nil).text("{n} minutes", count: count)
+        }
+        #expect(minutes("de", 1) == "1 Minute" && minutes("de", 20) == "20 Minuten")
+        #expect(minutes("fr", 0) == "0 minute" && minutes("fr", 2) == "2 minutes")
+        #expect(minutes("ar", 3) == "3 دقائق" && minutes("ar", 11) == "11 دقيقة" && minutes("ar", 2) == "دقيقتين")
+        #expect(minutes("ja", 20) == "20 分間" && minutes("en", 20) == "20 minutes")
+    }
+}

@@ -1,0 +1,61 @@
+// A sign-in in a browser that is new is told by mail.
+
+import Accounts
+import Testing
+
+@testable import Portal
+
+@Suite struct NewBrowserTests {
+    private func signIn(_ fixture: PortalFixture, _ inbox: String, _ browser: Browser) async throws {
+        try await browser.get("/me/sign-in")
+        try await browser.submit("/me/sign-in", ["email": inbox])
+        let code = try fixture.code(inbox)
+        try await browser.get("/me/sent")
+        try await browser.submit("/me/sent", ["code": code])
+    }
+
+    private func told(_ fixture: PortalFixture, _ inbox: String) throws -> Bool {
+        try fixture.mail(inbox).contains("as you, in")
+    }
+
+    @Test func whoeverSignsInByAnotherInboxIsToldOfToTheOneThatMailGoesTo() async throws {
+        try await PortalFixture.with { fixture in
+            _ = try fixture.store.inboxes.add(
+                user: "anna", try PortalFixture.inbox("anna@old.example"), isVerified: true, isReplyOnly: false,
+                PortalFixture.change)
+            let browser = Browser(fixture)
+            try await signIn(fixture, "anna@old.example", browser)
+            #expect(fixture.mailCount("anna@home.example") == 1)
+            #expect(try told(fixture, "anna@home.example"))
+            #expect(!(try fixture.mail("anna@home.example").contains("old.example")))
+            // In the same browser it is no news.
+            try await signIn(fixture, "anna@old.example", browser)
+            #expect(fixture.mailCount("anna@home.example") == 1)
+            // Nor is a browser known that another user used.
+            let other = Browser(fixture)
+            try await signIn(fixture, "bob@home.example", other)
+            try await signIn(fixture, "anna@old.example", other)
+            #expect(fixture.mailCount("anna@home.example") == 2)
+        }
+    }
+
+    @Test func whoReadsTheMessageThereIsNotToldAgain() async throws {
+        try await PortalFixture.with { fixture in
+            try await signIn(fixture, "anna@home.example", Browser(fixture))
+            #expect(fixture.mailCount("anna@home.example") == 1)
+            #expect(!(try told(fixture, "anna@home.example")))
+        }
+    }
+
+    @Test func whatABrowserKeepsOpensNothing() async throws {
+        try await PortalFixture.with { fixture in
+            let browser = Browser(fixture)
+            try await signIn(fixture, "anna@home.example", browser)
+            let known = try #require(browser.cookies["__Host-postern-known"])
+            let thief = Browser(fixture)
+            thief.take("__Host-postern-known", known)
+            #expect(try await thief.get("/me").location == "/me/sign-in")
+            #expect(known != browser.cookies["__Host-postern-session"])
+        }
+    }
+}

@@ -1,0 +1,145 @@
+// Who becomes a user on the sign-in page, and who does not.
+
+import Accounts
+import SignIn
+import Testing
+
+@testable import Portal
+
+@Suite struct SignUpTests {
+    /// Asks for a code: whether a message came, and the browser on the page for the code.
+    private func ask(_ fixture: PortalFixture, _ inbox: String, _ browser: Browser? = nil) async throws -> (Browser, sent: Int) {
+        let browser = browser ?? Browser(fixture)
+        // Domains are written to as they are looked up.
+        let mailbox = inbox.replacing("@WORK", with: "@work")
+        let before = fixture.mailCount(mailbox)
+        try await browser.get("/me/sign-in")
+        try await browser.submit("/me/sign-in", ["email": inbox])
+        try await browser.follow()
+        return (browser, fixture.mailCount(mailbox) - before)
+    }
+
+    @Test func whoIsNewBecomesAUserByTheCode() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
+            let (eve, sent) = try await ask(fixture, "Eve@new.example")
+            #expect(sent == 1)
+            #expect(!(try fixture.mail("Eve@new.example").contains("/me/sign-in/")))
+            let code = try fixture.code("Eve@new.example")
+            #expect(try await eve.submit("/me/sent", ["code": code]).location == "/me")
+            #expect(try await eve.get("/me").text.contains("No addresses yet"))
+            #expect(try await eve.get("/me/inboxes").text.contains("Eve@new.example"))
+            // Once; and the next time they are known.
+            let users = try fixture.store.users.all().count
+            let (again, _) = try await ask(fixture, "eve@new.example")
+            try await again.submit("/me/sent", ["code": try fixture.code("Eve@new.example")])
+            #expect(try await again.get("/me").status == 200)
+            #expect(try fixture.store.users.all().count == users && users == 3)
+        }
+    }
+
+    @Test func nothingIsSentAndNothingShowsWhereSignUpIsClosed() async throws {
+        for (rules, inbox) in [
+            (SignUpRules.closed, "eve@new.example"), (SignUpRules(.invited), "eve@new.example"),
+            (SignUpRules(.open, domains: ["work.example"]), "eve@sub.work.example"),
+        ] {
+            try await PortalFixture.with(signUp: rules) { fixture in
+                let (stranger, sent) = try await ask(fixture, inbox)
+                let (known, _) = try await ask(fixture, "anna@home.example")
+                #expect(sent == 0)
+                let pages = [stranger.page, known.page].map { $0.text.replacing(/value="[a-z2-7]+"/, with: "") }
+                #expect(pages[0] == pages[1])
+                #expect(try fixture.store.users.all().count == 2)
+            }
+        }
+    }
+
+    @Test func aDomainMayCome() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open, domains: ["work.example"])) { fixture in
+            let (eve, sent) = try await ask(fixture, "eve@WORK.example")
+            #expect(sent == 1)
+            try await eve.submit("/me/sent", ["code": try fixture.code("eve@work.example")])
+            #expect(try await eve.get("/me").status == 200)
+        }
+    }
+
+    @Test func whoWasAddedConfirmsTheInboxBySigningIn() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.invited)) { fixture in
+            _ = try fixture.store.users.add(
+                id: "carl", name: "Carl", inbox: try PortalFixture.inbox("carl@home.example"), isVerified: false,
+                PortalFixture.change)
+            let (carl, sent) = try await ask(fixture, "carl@home.example")
+            #expect(sent == 1)
+            try await carl.submit("/me/sent", ["code": try fixture.code("carl@home.example")])
+            #expect(try await carl.get("/me").status == 200)
+            #expect(try fixture.store.inboxes.inboxes(user: "carl").map(\.isVerified) == [true])
+        }
+    }
+
+    /// Otherwise whoever adds a stranger's address has the stranger sign in to their own account.
+    @Test func anInboxThatAUserAddedThemselvesInvitesNoOne() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
+            _ = try fixture.store.inboxes.add(
+                user: "bob", try PortalFixture.inbox("eve@new.example"), isVerified: false, isReplyOnly: false,
+                PortalFixture.change)
+            let (eve, _) = try await ask(fixture, "eve@new.example")
+            try await eve.submit("/me/sent", ["code": try fixture.code("eve@new.example")])
+            #expect(try await eve.get("/me").text.contains("No addresses yet"))
+            #expect(try fixture.store.inboxes.inboxes(user: "bob").map(\.isVerified) == [true, false])
+        }
+    }
+
+    @Test func aCodeForOnesOwnInboxDoesNotGiveAnothers() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
+            // The cookie of the victim's address, the code of one's own.
+            let (mallory, _) = try await ask(fixture, "victim@new.example")
+            let planted = mallory.cookies["__Host-postern-sign-up"]
+            _ = try await ask(fixture, "mallory@new.example", mallory)
+            mallory.take("__Host-postern-sign-up", planted)
+            #expect(try await mallory.submit("/me/sent", ["code": try fixture.code("mallory@new.example")]).status == 422)
+            // And none without the cookie, or with that of another browser.
+            let (other, _) = try await ask(fixture, "third@new.example")
+            other.take("__Host-postern-sign-up", planted)
+            #expect(try await other.submit("/me/sent", ["code": try fixture.code("third@new.example")]).status == 422)
+            #expect(try fixture.store.users.all().count == 2)
+        }
+    }
+
+    @Test func wrongCodesForAnInboxThatIsNewAreCountedOverBrowsersAndADay() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
+            for _ in 0..<2 {
+                let (mallory, sent) = try await ask(fixture, "victim@new.example")
+                #expect(sent == 1)
+                for _ in 0..<SignInCodeLimits.tries {
+                    fixture.now += 10
+                    #expect(try await mallory.submit("/me/sent", ["code": "000 000"]).status == 422)
+                }
+            }
+            #expect(try await ask(fixture, "victim@new.example").sent == 0)
+            fixture.now += 86_401
+            #expect(try await ask(fixture, "victim@new.example").sent == 1)
+        }
+    }
+
+    @Test func twoCodesOfOneInboxMakeOneUser() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
+            let (first, _) = try await ask(fixture, "eve@new.example")
+            let code = try fixture.code("eve@new.example")
+            let (second, _) = try await ask(fixture, "eve@new.example")
+            try await second.submit("/me/sent", ["code": try fixture.code("eve@new.example")])
+            try await first.submit("/me/sent", ["code": code])
+            #expect(try await first.get("/me").status == 200)
+            #expect(try fixture.store.users.all().count == 3)
+        }
+    }
+
+    @Test func noOneBecomesAUserWithARelayAddress() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
+            let (eve, _) = try await ask(fixture, "abc@relay.example")
+            if fixture.mailCount("abc@relay.example") > 0 {
+                try await eve.submit("/me/sent", ["code": try fixture.code("abc@relay.example")])
+            }
+            #expect(try fixture.store.users.all().count == 2)
+            #expect(fixture.mailCount("abc@relay.example") == 0)
+        }
+    }
+}

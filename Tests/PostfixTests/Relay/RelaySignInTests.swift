@@ -1,0 +1,158 @@
+// Apps' users at the built-in sign-in page, in a real browser: the whole story, and how each page looks and reads.
+
+import Foundation
+import InternetMessage
+import PostfixHarness
+import RelayHarness
+import Testing
+
+/// The accessibility checks of axe-core, where `make test-tools` installed them.
+enum Axe {
+    static let script: String? = {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let libraries = root.appendingPathComponent(".build/test-tools/lib").path
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: libraries)) ?? []
+        return versions.lazy.compactMap {
+            try? String(contentsOfFile: "\(libraries)/\($0)/site-packages/axe_core_python/axe.min.js", encoding: .utf8)
+        }.first
+    }()
+
+    /// What is wrong with the page that is open, by WCAG 2.1 A and AA and good practice: rule and element. `autocomplete-valid` does
+    /// not know `webauthn` yet (HTML section 4.10.18.7.1).
+    static func findings(_ browser: Browser) throws -> [String] {
+        guard let script else { return [] }
+        let found = try browser.value(
+            script + """
+                ;return axe.run(document, {rules: {'autocomplete-valid': {enabled: false}}, runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(result =>
+                    result.violations.flatMap(rule => rule.nodes.map(node => rule.id + ': ' + node.html)));
+                """)
+        return found as? [String] ?? ["axe gave no answer: \(found)"]
+    }
+}
+
+@Suite(needsPostfix, Browser.isThere) struct RelaySignInTests {
+    @Test(.enabled(if: Axe.script != nil, "skipped: no Python with Authlib and axe-core (make test-tools)"))
+    func aUserSignsUpHidesTheAddressAndComesBackByPasskey() throws {
+        // The demonstration, which is a program of its own: `AUTO=1 make demo-sign-in`.
+        let demo = try ManagedProcess(
+            try ManagedProcess.builtProduct("sign-in-demo"), [], environment: ["AUTO": "1", "NO_COLOR": "1"])
+        #expect(try demo.waitForExit() == 0, "\(demo.output)")
+        #expect(demo.output.contains("All steps came out right."), "\(demo.output)")
+    }
+
+    private struct Pages {
+        let browser: Browser
+        let fixture: RelayFixture
+        let url: String
+        private var letters = 0
+
+        init(_ browser: Browser, _ fixture: RelayFixture, _ url: String) {
+            (self.browser, self.fixture, self.url) = (browser, fixture, url)
+        }
+
+        func authorize(_ language: String, _ more: String = "") throws {
+            try browser.open(
+                "\(url)/auth/authorize?client_id=com.example.juice&redirect_uri=https://juice.example/back&response_type=code"
+                    + "&scope=openid%20email%20name&state=1&ui_locales=\(language)\(more)")
+        }
+
+        /// Asks for a code, and stays where it is typed: the code.
+        mutating func code() throws -> String {
+            try browser.type("anna@home.example", into: "#email")
+            try browser.click("form[action='/me/sign-in'] button")
+            letters += 1
+            let message = try fixture.arrival(for: "anna@home.example", number: letters)
+            let part = message.text.components(separatedBy: "Content-Type: text/html")[0]
+            let text = String(decoding: QuotedPrintable.decode(Array(part.utf8)[...]).bytes, as: UTF8.self)
+            _ = try browser.shows("#code", "")
+            return String(try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
+        }
+    }
+
+    /// Looks at the page that is open: in each width and both schemes it fits, can be pressed and read.
+    private func look(_ browser: Browser, _ name: String, _ language: String) throws {
+        #expect(try browser.value("return document.documentElement.lang") as? String == language, "\(name)")
+        let direction = try browser.value("return getComputedStyle(document.body).direction") as? String
+        #expect(direction == (language == "ar" ? "rtl" : "ltr"), "\(name)")
+        for (variant, width, dark) in [("light", 1000, false), ("dark", 390, true), ("small", 320, false)] {
+            let picture = try browser.screenshot(width: width, dark: dark)
+            if let folder = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] {
+                try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+                try picture.write(to: URL(fileURLWithPath: folder).appendingPathComponent("\(name)-\(language)-\(variant).png"))
+            }
+            let overflow = try browser.value("return document.documentElement.scrollWidth - window.innerWidth") as? Int
+            #expect(overflow.map { $0 <= 0 } == true, "\(name) in \(language) at \(width): \(overflow ?? -1) too wide")
+            let findings = try Axe.findings(browser)
+            #expect(findings == [], "\(name) in \(language), \(variant): \(findings.joined(separator: "; "))")
+        }
+        let small = try browser.value(
+            "return [...document.querySelectorAll('button, .button, .choice, select')].filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.textContent)"
+        )
+        #expect((small as? [Any])?.isEmpty == true, "\(name): \(small)")
+    }
+
+    @Test func everyPageOfASignInFitsAndReadsWellInEveryLanguage() throws {
+        let (fixture, url) = try home(host: "localhost") { options in
+            options.settings["sign_in.page"] = "built-in"
+            options.settings["sign_in.sign_up"] = "open"
+            options.settings["verification.per_inbox"] = "50"
+        }
+        defer { fixture.stop() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example", "a.considerably.longer.name.than.most@home.example"])
+        try fixture.run(["app", "add", "juice", "com.example.juice", "--redirect-uri", "https://juice.example/back"])
+        let browser = try Browser()
+        defer { browser.quit() }
+        var pages = Pages(browser, fixture, url)
+        for language in ["en", "de", "ja", "ar"] {
+            try pages.authorize(language, "&prompt=login")
+            try look(browser, "door", language)
+            let code = try pages.code()
+            try look(browser, "sent", language)
+            try browser.type("000 000", into: "#code")
+            try browser.click("form[action='/me/sent'] button")
+            _ = try browser.shows("#problem", "")
+            try look(browser, "wrong-code", language)
+            try browser.type(code, into: "#code")
+            try browser.click("form[action='/me/sent'] button")
+            _ = try browser.shows(".choices", "")
+            try look(browser, "sheet", language)
+            try browser.type("Anna", into: "#first_name")
+            try browser.open("\(url)/sign-in?request=AAAA")
+            _ = try browser.shows(".door", "")
+        }
+        try browser.open("\(url)/auth/end-session?client_id=com.example.juice")
+        #expect(try browser.shows("h1", "Sign out?"))
+        try look(browser, "sign-out", "en")
+        #expect(try browser.complaints().filter { !$0.contains("410") && !$0.contains("422") } == [])
+        #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])
+        #expect(try !fixture.process.output.contains("home.example"))
+    }
+
+    @Test func theKeyboardAloneWillDoOnTheSheet() throws {
+        let (fixture, url) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
+        defer { fixture.stop() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        let back = "http://127.0.0.1:\(try FreePort.next())/back"
+        try fixture.run(["app", "add", "juice", "com.example.juice", "--redirect-uri", back])
+        let browser = try Browser()
+        defer { browser.quit() }
+        // Everything works without a script.
+        try browser.forbidScripts()
+        try browser.open(
+            "\(url)/auth/authorize?client_id=com.example.juice&redirect_uri=\(back)&response_type=code&scope=openid%20email&state=1"
+        )
+        try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + "anna@home.example" + Browser.Key.enter)
+        #expect(try browser.shows("h1", "Check your inbox"))
+        let message = try fixture.arrival(for: "anna@home.example")
+        let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
+        try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + code + Browser.Key.enter)
+        #expect(try browser.shows("h1", "Continue to The Juice Company"))
+        // Skip the head; the choice, by an arrow; the button.
+        try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + "\u{E015}" + Browser.Key.tab)
+        #expect(try browser.focusedText == "Continue")
+        #expect(try browser.value("return document.querySelector('[value=share]').checked") as? Bool == true)
+        try browser.press(Browser.Key.enter)
+        #expect(try browser.leads(to: back + "?code=pc_"))
+    }
+}

@@ -1,0 +1,232 @@
+// Codes and passkeys in the store, and answers to apps that ask at the same time, on both engines.
+
+import Accounts
+import Database
+import PasskeyTesting
+import SignIn
+import Synchronization
+import TestSupport
+import Testing
+import WebAuthn
+
+@Suite struct BrowserSignInTests {
+    private static let (now, change) = (TestStore.now, TestStore.change)
+
+    private func anna(_ engine: Engine) throws -> TestStore {
+        let test = try TestStore(engine)
+        try test.user("anna")
+        _ = try test.store.apps.add(
+            team: "juice", clientID: "com.juice", group: nil, redirectURIs: ["https://juice.example/in"], Self.change)
+        return test
+    }
+
+    // MARK: Codes
+
+    private func code(_ test: TestStore, browser: String, at now: Int64 = now) throws -> String {
+        let link = try test.store.page.signInLink(
+            for: TestStore.inbox("anna@home.example"), browser: browser, limits: NoticeLimits(perInbox: 50, perUser: 50), now: now
+        )
+        return try #require(link?.code)
+    }
+
+    private func wrong(_ code: String) -> String { code == "123456" ? "654321" : "123456" }
+
+    @Test(arguments: Engine.all) func aCodeSignsInOnceWhereItWasAskedFor(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let (page, code) = (test.store.page, try code(test, browser: "mine"))
+        #expect(try page.signIn(code: code, browser: "other", replacing: nil, now: Self.now) == nil)
+        #expect(try page.signIn(code: wrong(code), browser: "mine", replacing: nil, now: Self.now) == nil)
+        let session = try #require(try page.signIn(code: code, browser: "mine", replacing: nil, now: Self.now))
+        #expect(try page.session(session, now: Self.now)?.userID == "anna")
+        #expect(try page.signIn(code: code, browser: "mine", replacing: session, now: Self.now) == nil)
+    }
+
+    /// Codes that were asked for beforehand went on being good after the tries of the day were used up.
+    @Test(arguments: Engine.all) func aDayHasTenTriesHoweverManyCodesWereAskedForAndAtOnce(_ engine: Engine) async throws {
+        let test = try anna(engine)
+        let page = test.store.page
+        let codes = try (0..<5).map { try code(test, browser: "b\($0)") }
+        let guesses = (0..<50).map { number -> @Sendable () throws -> Void in
+            let (guess, browser) = (wrong(codes[number % 4]), "b\(number % 4)")
+            return {
+                let session = try page.signIn(code: guess, browser: browser, replacing: nil, now: Self.now)
+                #expect(session == nil)
+            }
+        }
+        try await together(guesses)
+        let tries: [Int64] = try test.database.values("SELECT tries FROM page_codes ORDER BY id")
+        #expect(tries.reduce(0, +) == Int64(SignInCodeLimits.triesPerDay))
+        #expect(tries.allSatisfy { $0 <= Int64(SignInCodeLimits.tries) })
+        #expect(try page.signIn(code: codes[4], browser: "b4", replacing: nil, now: Self.now) == nil)
+        let later = Self.now + 86_400
+        let fresh = try code(test, browser: "b4", at: later)
+        #expect(try page.signIn(code: fresh, browser: "b4", replacing: nil, now: later) != nil)
+    }
+
+    // MARK: Passkeys
+
+    private func authenticator(_ test: TestStore) throws -> TestAuthenticator {
+        var made = try TestAuthenticator(.create)
+        made.signCount = 1
+        let challenge = try test.store.passkeys.challenge(.create, browser: "session", now: Self.now)
+        made.clientData = TestAuthenticator.clientData(.create, challenge: challenge)
+        try test.store.passkeys.add(
+            user: "anna", made.relyingParty, clientData: Array(made.clientData.utf8),
+            attestationObject: try made.attestationObject(), challenge: challenge, browser: "session", name: "Phone", Self.change)
+        made.signCount = 2
+        return made
+    }
+
+    private func signIn(
+        _ test: TestStore, _ authenticator: TestAuthenticator, challenge: [UInt8], at now: Int64 = now
+    ) throws -> PasskeySignIn {
+        var authenticator = authenticator
+        authenticator.clientData = TestAuthenticator.clientData(.get, challenge: challenge)
+        return try test.store.passkeys.signIn(
+            authenticator.relyingParty, credentialID: authenticator.credentialID,
+            clientData: Array(authenticator.clientData.utf8),
+            authenticatorData: authenticator.authenticatorData(withCredential: false), signature: try authenticator.signature(),
+            userHandle: test.store.passkeys.userHandle("anna"), challenge: challenge, browser: "b", replacing: nil, now: now)
+    }
+
+    private func isSession(_ outcome: PasskeySignIn) -> Bool { if case .session = outcome { true } else { false } }
+
+    @Test(arguments: Engine.all) func aPasskeySignsInUntilItIsRemoved(_ engine: Engine) throws {
+        let test = try anna(engine)
+        var made = try authenticator(test)
+        let passkeys = test.store.passkeys
+        let challenge = try passkeys.challenge(.get, browser: "b", now: Self.now)
+        #expect(isSession(try signIn(test, made, challenge: challenge)))
+        let known = try #require(try passkeys.passkeys(user: "anna").first)
+        #expect(known.name == "Phone" && known.lastUsedAt == Self.now && known.isBackedUp)
+        // The same challenge again, the same count again, a lower one, and a challenge that is too old.
+        made.signCount = 3
+        #expect(!isSession(try signIn(test, made, challenge: challenge)))
+        for count in [2, 1, 0] as [UInt32] {
+            made.signCount = count
+            #expect(
+                !isSession(try signIn(test, made, challenge: try passkeys.challenge(.get, browser: "b", now: Self.now))))
+        }
+        made.signCount = 3
+        let old = try passkeys.challenge(.get, browser: "b", now: Self.now)
+        #expect(!isSession(try signIn(test, made, challenge: old, at: Self.now + PasskeyLimits.challenge)))
+        #expect(!isSession(try signIn(test, made, challenge: try passkeys.challenge(.get, browser: "x", now: Self.now))))
+        try passkeys.remove(user: "anna", number: known.number, Self.change)
+        #expect(!isSession(try signIn(test, made, challenge: try passkeys.challenge(.get, browser: "b", now: Self.now))))
+    }
+
+    @Test(arguments: Engine.all) func ofManySignInsWithOneAnswerOfAPasskeyOneWins(_ engine: Engine) async throws {
+        let test = try anna(engine)
+        let made = try authenticator(test)
+        let challenge = try test.store.passkeys.challenge(.get, browser: "b", now: Self.now)
+        let won = Mutex(0)
+        let step: @Sendable () throws -> Void = {
+            if isSession(try signIn(test, made, challenge: challenge)) { won.withLock { $0 += 1 } }
+        }
+        try await together(Array(repeating: step, count: 8))
+        #expect(won.withLock { $0 } == 1)
+    }
+
+    @Test(arguments: Engine.all) func aUserWhoIsDeletedTakesSessionsPasskeysAndCodesAlong(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let made = try authenticator(test)
+        let (code, challenge) = (
+            try code(test, browser: "mine"), try test.store.passkeys.challenge(.get, browser: "b", now: Self.now)
+        )
+        try test.store.users.remove("anna", Self.change)
+        #expect(try test.store.page.signIn(code: code, browser: "mine", replacing: nil, now: Self.now) == nil)
+        #expect(!isSession(try signIn(test, made, challenge: challenge)))
+        for table in ["passkeys", "page_sessions", "page_links", "page_codes"] {
+            #expect(try test.database.value(SQL("SELECT COUNT(*) FROM \(table)", [])) == 0, "\(table)")
+        }
+    }
+
+    // MARK: Answers to apps
+
+    private func asked(_ user: String) -> ProviderAuthorization {
+        var asked = ProviderAuthorization(
+            grant: AuthorizationRequest(clientID: "com.juice", userID: user), redirectURI: "https://juice.example/in",
+            scopes: ["openid"], nonce: nil, challenge: nil, orgID: nil, authenticatedAt: Self.now)
+        asked.method = AuthenticationMethod(references: ["pwd", "otp"], contextClass: "phr")
+        return asked
+    }
+
+    private func identifier(_ test: TestStore) throws -> (String, AuthorizationResponse) {
+        let parameters = AuthorizationParameters([
+            ("client_id", "com.juice"), ("redirect_uri", "https://juice.example/in"), ("response_type", "code"),
+            ("scope", "openid"),
+        ])
+        let client = try #require(try test.store.openIDClients.authorizationClient("com.juice"))
+        guard
+            case .accepted(let request) = AuthenticationRequestReader(issuer: "https://id.example").read(
+                parameters, client: client)
+        else { throw StoreFailure.refused(.invalid, "the request was not accepted") }
+        let response = AuthorizationResponse(request.target, code: "pc_x", identityToken: nil, user: nil)
+        let identifier = try test.store.authorizations.seal(request, subjectHint: nil, browser: "b", now: Self.now)
+        return (identifier, response)
+    }
+
+    /// The consents of the others stayed, although their answers went nowhere.
+    @Test(arguments: Engine.all) func ofManyAnswersToOneRequestOneConsents(_ engine: Engine) async throws {
+        let test = try anna(engine)
+        let (identifier, response) = try identifier(test)
+        let users = (0..<6).map { "u\($0)" }
+        for user in users { try test.user(user) }
+        let refused = Mutex(0)
+        let steps = users.map { user -> @Sendable () throws -> Void in
+            {
+                do {
+                    _ = try test.store.provider.authorize(asked(user), Self.change) { _, connection throws(StoreFailure) in
+                        _ = try test.store.authorizations.answer(connection, identifier, with: response, now: Self.now)
+                    } finish: { issued throws(StoreFailure) in
+                        issued.code
+                    }
+                } catch let failure as StoreFailure where failure.code == .refused(.exists) {
+                    refused.withLock { $0 += 1 }
+                }
+            }
+        }
+        try await together(steps)
+        #expect(refused.withLock { $0 } == users.count - 1)
+        for table in ["grants", "accounts", "authorization_codes", "authorization_answers"] {
+            #expect(try test.database.value(SQL("SELECT COUNT(*) FROM \(table)", [])) == 1, "\(table)")
+        }
+    }
+
+    @Test(arguments: Engine.all) func ofManyExchangesOfACodeOneWinsAndItsTokensEnd(_ engine: Engine) async throws {
+        let test = try anna(engine)
+        let client = try #require(try test.store.clients.client("com.juice"))
+        let code = try test.store.provider.authorize(asked("anna"), Self.change) { $0.code }
+        let won = Mutex<[String]>([])
+        let step: @Sendable () throws -> Void = {
+            let outcome = try test.store.provider.redeem(
+                code: code, client: client, redirectURI: "https://juice.example/in", challenge: nil, now: Self.now
+            ) { $0.accessToken }
+            if case .issued(let token) = outcome { won.withLock { $0.append(token) } }
+        }
+        try await together(Array(repeating: step, count: 6))
+        let tokens = won.withLock { $0 }
+        #expect(tokens.count == 1)
+        #expect(try test.store.provider.userInfo(accessToken: tokens[0], now: Self.now) == nil)
+    }
+
+    /// How a user signed in was kept, and was not in what they take away.
+    @Test(arguments: Engine.all) func theDownloadSaysHowTheUserSignedIn(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let client = try #require(try test.store.clients.client("com.juice"))
+        func method(_ section: String) throws -> [String] {
+            try test.store.persons.records(user: "anna", now: Self.now).filter { $0.name == section }.flatMap(\.rows).flatMap {
+                row in row.filter { ["amr", "acr"].contains($0.name) }.map { "\($0.name) \($0.value)" }
+            }
+        }
+        let code = try test.store.provider.authorize(asked("anna"), Self.change) { $0.code }
+        let expected = [
+            "amr \(UserExportRecords.Value.words(["otp", "pwd"]))", "acr \(UserExportRecords.Value.text("phr"))",
+        ]
+        #expect(try method("sign_ins_under_way") == expected)
+        _ = try test.store.provider.redeem(
+            code: code, client: client, redirectURI: "https://juice.example/in", challenge: nil, now: Self.now
+        ) { $0.accessToken }
+        #expect(try method("sign_ins") == expected)
+    }
+}

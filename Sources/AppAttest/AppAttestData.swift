@@ -6,7 +6,8 @@ import WebAuthn
 struct AppAttestData {
     let value: AuthenticatorData
 
-    /// Of an attestation. A map of extensions follows the key since iOS 27: some devices set its flag, Apple's own sample does not.
+    /// Of an attestation. A map of extensions follows the key since iOS 27: some devices set its flag, Apple's own sample does
+    /// not.
     init(attestation octets: [UInt8]) throws(AppAttestError) {
         if let value = try? AuthenticatorData(octets) {
             self.value = value
@@ -16,7 +17,8 @@ struct AppAttestData {
         guard value.credential != nil else { throw AppAttestError(.authenticatorData, "no credential in it") }
     }
 
-    /// Of an assertion. Its flags say that a credential follows, and none does: hash, flags and counter, and extensions since iOS 27.
+    /// Of an assertion. Its flags say that a credential follows, and none does: hash, flags and counter, and since iOS 27
+    /// extensions.
     init(assertion octets: [UInt8]) throws(AppAttestError) {
         let hasExtensions = octets.count > AuthenticatorData.headLength
         value = try Self.read(

@@ -116,8 +116,8 @@ package struct DeviceRepository: Sendable {
 
     /// Verifies an assertion, over client data that hold a challenge, and keeps its counter.
     /// - Parameter clientData: a JSON object with a member `challenge`; what else is in it is the app's.
-    /// - Throws: `invalid` with the check that failed; `notFound` for a key that was not attested; `unmet` for a challenge that was
-    ///   used and a counter that did not rise.
+    /// - Throws: `invalid` with the check that failed; `notFound` for a key that was not attested; `unmet` for a challenge that
+    ///   was used and a counter that did not rise.
     package func assert(
         team: Int64, clientID: String, keyID: [UInt8], assertion: [UInt8], clientData: [UInt8], now: Int64
     ) throws(StoreFailure) -> AttestedDevice {
@@ -217,8 +217,8 @@ extension DatabaseConnection {
     fileprivate func device(app: Int64, mark: [UInt8]) throws(StoreFailure) -> KnownDevice? {
         let row = try row(
             """
-            SELECT d.id, d.name, d.environment, d.public_key, d.public_sealed, d.counter, d.assertions, d.attested_at FROM devices d
-            JOIN attested_apps a ON a.app_id = d.app_id AND a.name = d.name AND a.environment = d.environment
+            SELECT d.id, d.name, d.environment, d.public_key, d.public_sealed, d.counter, d.assertions, d.attested_at
+            FROM devices d JOIN attested_apps a ON a.app_id = d.app_id AND a.name = d.name AND a.environment = d.environment
             WHERE d.mark = \(mark) AND d.app_id = \(app)
             """)
         guard let row else { return nil }

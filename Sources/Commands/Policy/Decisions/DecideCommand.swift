@@ -35,6 +35,7 @@ struct DecideCommand: AsyncParsableCommand {
     var sub: String?
     @Option(help: "The app's own account, for an upgrade.")
     var appAccount: String?
+    @Option(help: ArgumentHelp("The device, as /v1/attestations named it.", valueName: "dv_…")) var device: String?
     @Option(
         help: ArgumentHelp("A context signal of the policy, as JSON unless it is text; may be repeated.", valueName: "name=value")
     )
@@ -48,7 +49,7 @@ struct DecideCommand: AsyncParsableCommand {
         }
         let question = DecisionRequest(
             event: event, clientID: clientID, identityToken: try token(), nonce: nonce, sub: sub, appAccount: appAccount,
-            context: try context.map(Self.contextValue))
+            device: device, context: try context.map(Self.contextValue))
         let opened = try installation.open()
         defer { try? opened.close() }
         let asking = try opened.store.teams.team(team)

@@ -30,7 +30,7 @@ final class MailFixture {
     static let inbox = "anna@home.example"
     static let author = "billing@app.example"
 
-    let rig: RelayFixture
+    let fixture: RelayFixture
     let relayAddress: String
     let reverseAddress: String
     /// Lines ended by CRLF.
@@ -79,11 +79,11 @@ final class MailFixture {
             let milters = Self.milters(contestant, sockets).joined(separator: ",")
             return "127.0.0.1:{port} inet n - n - - smtpd -o smtpd_milters=\(milters)"
         }
-        rig = try RelayFixture(options)
-        try rig.addTeam("app", name: "App", source: "app.example")
-        try rig.addUser("anna", inboxes: [Self.inbox])
-        relayAddress = try rig.address("app", "anna")
-        reverseAddress = try rig.reverseAddress(of: Self.author, for: relayAddress)
+        fixture = try RelayFixture(options)
+        try fixture.addTeam("app", name: "App", source: "app.example")
+        try fixture.addUser("anna", inboxes: [Self.inbox])
+        relayAddress = try fixture.address("app", "anna")
+        reverseAddress = try fixture.reverseAddress(of: Self.author, for: relayAddress)
         teamMessage = try Self.signed(
             Self.fields(from: "Billing <\(Self.author)>", to: relayAddress), size: size, domain: "app.example", key: keys.team)
         unsignedMessage =
@@ -93,10 +93,10 @@ final class MailFixture {
             Self.fields(from: "Anna Berg <\(Self.inbox)>", to: reverseAddress), size: size, domain: "home.example", key: keys.user
         )
 
-        try Data(keys.other.pem().utf8).write(to: URL(fileURLWithPath: rig.folder + "/other.pem"))
-        try Data(keys.team.pem().utf8).write(to: URL(fileURLWithPath: rig.folder + "/team.pem"))
+        try Data(keys.other.pem().utf8).write(to: URL(fileURLWithPath: fixture.folder + "/other.pem"))
+        try Data(keys.team.pem().utf8).write(to: URL(fileURLWithPath: fixture.folder + "/team.pem"))
         try Data(records.map { "\($0.name) \($0.text)\n" }.joined().utf8).write(
-            to: URL(fileURLWithPath: rig.folder + "/keys.txt"))
+            to: URL(fileURLWithPath: fixture.folder + "/keys.txt"))
         sink = try ManagedProcess("/usr/sbin/smtp-sink", ["-u", "postfix", "127.0.0.1:\(sinkPort)", "1024"])
         for contestant in services { try start(contestant) }
     }
@@ -106,7 +106,7 @@ final class MailFixture {
     func stop() {
         for process in filters.values.joined() { process.end() }
         filters = [:]
-        rig.stop()
+        fixture.stop()
         sink?.end()
         sink = nil
         try? FileManager.default.removeItem(atPath: sockets)
@@ -125,9 +125,9 @@ final class MailFixture {
         case .noop, .fixed:
             var arguments = ["unix:\(sockets)/\(contestant.rawValue)"]
             if contestant == .fixed {
-                let edits = rig.folder + "/edits"
+                let edits = fixture.folder + "/edits"
                 try Data(FixedEdits.make(self)).write(to: URL(fileURLWithPath: edits))
-                arguments += [edits, rig.folder + "/other.pem"]
+                arguments += [edits, fixture.folder + "/other.pem"]
             }
             let process = try ManagedProcess(try ManagedProcess.builtProduct("bench-filter"), arguments)
             try process.waitForLine(containing: "serving")
@@ -135,14 +135,14 @@ final class MailFixture {
         case .opendkim:
             // One process either verifies a message or signs it: two of them, one after the other. The keys come from a file: no
             // DNS.
-            let common = "Syslog no\nUMask 000\nTestPublicKeys \(rig.folder)/keys.txt\nCanonicalization relaxed/relaxed\n"
+            let common = "Syslog no\nUMask 000\nTestPublicKeys \(fixture.folder)/keys.txt\nCanonicalization relaxed/relaxed\n"
             let configurations = [
                 "verify": "Mode v\nInternalHosts 192.0.2.1\nExternalIgnoreList 127.0.0.1\n",
                 "sign":
-                    "Mode s\nInternalHosts 127.0.0.1\nDomain app.example\nSelector s1\nKeyFile \(rig.folder)/team.pem\nRequireSafeKeys no\n",
+                    "Mode s\nInternalHosts 127.0.0.1\nDomain app.example\nSelector s1\nKeyFile \(fixture.folder)/team.pem\nRequireSafeKeys no\n",
             ]
             filters[contestant] = try configurations.map { name, text in
-                let path = rig.folder + "/opendkim-\(name).conf"
+                let path = fixture.folder + "/opendkim-\(name).conf"
                 try Data((common + text + "Socket local:\(sockets)/\(name)\n").utf8).write(to: URL(fileURLWithPath: path))
                 return try ManagedProcess("/usr/sbin/opendkim", ["-f", "-x", path])
             }
@@ -156,14 +156,14 @@ final class MailFixture {
     /// The processes of a filter.
     func processes(_ contestant: FilterUnderTest) throws -> [ManagedProcess] {
         switch contestant {
-        case .forward, .reply: [try rig.process]
+        case .forward, .reply: [try fixture.process]
         default: filters[contestant] ?? []
         }
     }
 
     /// Where mail for a filter goes in.
     func port(_ contestant: FilterUnderTest) -> UInt16 {
-        services.firstIndex(of: contestant).map { rig.postfix.ports[$0] } ?? rig.postfix.port
+        services.firstIndex(of: contestant).map { fixture.postfix.ports[$0] } ?? fixture.postfix.port
     }
 
     func recipient(_ contestant: FilterUnderTest) -> String {
@@ -183,15 +183,15 @@ final class MailFixture {
         let letters = Array("abcdefghijklmnopqrstuvwxyz")
         let addresses = (0..<count).map { "fanout\(letters[$0 / 26])\(letters[$0 % 26])xx@relay.example" }
         let rows = addresses.enumerated().map { "user\($0.offset),user\($0.offset)@home.example,true,app,\($0.element)\n" }
-        let file = rig.folder + "/users.csv"
+        let file = fixture.folder + "/users.csv"
         try Data(("user,inbox,verified,team,address\n" + rows.joined()).utf8).write(to: URL(fileURLWithPath: file))
-        try rig.run(["import", file, "--trust-verified"])
+        try fixture.run(["import", file, "--trust-verified"])
         return addresses
     }
 
     /// Waits until Postfix has delivered everything.
     func waitUntilDelivered() throws {
-        let queue = rig.postfix.directory + "/queue/"
+        let queue = fixture.postfix.directory + "/queue/"
         let deadline = Clock.wall() + 600
         while Clock.wall() < deadline {
             if try ["incoming", "active", "maildrop"].allSatisfy({
@@ -201,7 +201,7 @@ final class MailFixture {
             }
             usleep(20_000)
         }
-        throw HarnessError("messages stay in the queue:\n\(rig.postfix.logTail)")
+        throw HarnessError("messages stay in the queue:\n\(fixture.postfix.logTail)")
     }
 
     // MARK: Messages

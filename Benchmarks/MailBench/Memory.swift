@@ -24,7 +24,7 @@ struct ResidentMemory {
 enum Memory {
     /// Resident memory while `sessions` messages of a megabyte end at once, twice.
     static func measure(_ world: MailFixture, _ contestant: FilterUnderTest, sessions: Int) throws -> ResidentMemory {
-        let process = try world.rig.process
+        let process = try world.fixture.process
         var memory = ResidentMemory()
         memory.idle = mebibytes(process, "VmRSS")
         // Makes VmHWM begin again at the present size.
@@ -65,7 +65,7 @@ enum Memory {
     /// memory after each twentieth part.
     /// - Returns: MiB after each part: resident, and of that what belongs to the process alone.
     static func soak(_ world: MailFixture, messages: Int, sessions: Int) throws -> [(resident: Double, anonymous: Double)] {
-        let process = try world.rig.process
+        let process = try world.fixture.process
         var samples: [(resident: Double, anonymous: Double)] = []
         let part = max(5, messages / 20)
         func send(_ contestant: FilterUnderTest, _ messages: Int, _ sender: @escaping @Sendable (Int) -> String) throws {

@@ -143,8 +143,8 @@ enum Stages {
     private static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
 
     private static func installation(_ world: MailFixture) throws -> Installation {
-        let settings = world.rig.settings.filter { $0 != "--set" }
-        return try Installation.open(flag: world.rig.configuration, environment: [:], set: settings, now: now())
+        let settings = world.fixture.settings.filter { $0 != "--set" }
+        return try Installation.open(flag: world.fixture.configuration, environment: [:], set: settings, now: now())
     }
 
     private static func engine(

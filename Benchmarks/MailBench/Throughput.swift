@@ -47,7 +47,7 @@ struct Throughput {
                 message: world.message(contestant)
             ).run()
         } else {
-            let file = world.rig.folder + "/message-\(contestant.rawValue)"
+            let file = world.fixture.folder + "/message-\(contestant.rawValue)"
             if !FileManager.default.fileExists(atPath: file) {
                 try Data(world.message(contestant).filter { $0 != 0x0D }).write(to: URL(fileURLWithPath: file))
             }
@@ -59,7 +59,7 @@ struct Throughput {
                 ])
             let status = try result.waitForExit(seconds: 3600)
             guard status == 0 else {
-                throw BenchFailure("smtp-source: \(result.output.suffix(2000))\n\(world.rig.postfix.logTail)")
+                throw BenchFailure("smtp-source: \(result.output.suffix(2000))\n\(world.fixture.postfix.logTail)")
             }
         }
         let wall = Clock.wall() - before.wall

@@ -14,14 +14,14 @@ import Testing
 
     /// Juice's app with an app id, a device of an authority that it accepts, and what a backend sends.
     private struct Setting {
-        let rig: APIFixture
+        let fixture: APIFixture
         let key: String
         let authority: TestDevice.Authority
         var device: TestDevice
 
         func post(_ path: String, _ body: [String: String], key: String? = nil) async throws -> Response {
             let octets = try JSONEncoder().encode(body)
-            return try await rig.ask(.post, path, key: key ?? self.key, body: String(decoding: octets, as: UTF8.self))
+            return try await fixture.ask(.post, path, key: key ?? self.key, body: String(decoding: octets, as: UTF8.self))
         }
 
         func challenge() async throws -> String {
@@ -51,15 +51,15 @@ import Testing
     }
 
     private func setting(registered: Bool = true) throws -> Setting {
-        let rig = try APIFixture { [AttestationRoutes($0.parts)] }
-        _ = try rig.store.apps.add(team: "juice", clientID: "com.juice.app", group: nil, APIFixture.change)
+        let fixture = try APIFixture { [AttestationRoutes($0.parts)] }
+        _ = try fixture.store.apps.add(team: "juice", clientID: "com.juice.app", group: nil, APIFixture.change)
         let authority = try TestDevice.Authority()
         if registered {
-            try rig.store.attestedApps.add(
+            try fixture.store.attestedApps.add(
                 team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production,
                 root: authority.certificate, APIFixture.change)
         }
-        return try Setting(rig: rig, key: rig.key("juice"), authority: authority, device: TestDevice(authority))
+        return try Setting(fixture: fixture, key: fixture.key("juice"), authority: authority, device: TestDevice(authority))
     }
 
     @Test func aDeviceAttestsAndAsserts() async throws {
@@ -107,9 +107,9 @@ import Testing
         #expect(try await setting.assert(asserted, counter: 1).status == 200)
         #expect(try await setting.assert(asserted, counter: 2).status == 409)
         let old = try await setting.challenge()
-        setting.rig.wait(seconds: Int(DeviceLimits.challenge))
+        setting.fixture.wait(seconds: Int(DeviceLimits.challenge))
         #expect(try await other.attest(old).status == 422)
-        _ = try setting.rig.store.apps.add(team: "juice", clientID: "com.juice.other", group: nil, APIFixture.change)
+        _ = try setting.fixture.store.apps.add(team: "juice", clientID: "com.juice.other", group: nil, APIFixture.change)
         let foreign = try await setting.post("/v1/attestations/challenge", ["client_id": "com.juice.other"])
         #expect(try await other.attest(try #require(foreign.json["challenge"].string)).status == 422)
         #expect(try await other.attest("AAAA").status == 422)
@@ -137,10 +137,10 @@ import Testing
 
     @Test func anotherTeamAndAnAppWithoutAnAppIDAreRefused() async throws {
         let setting = try setting()
-        let other = try setting.rig.key("soda")
+        let other = try setting.fixture.key("soda")
         #expect(try await setting.post("/v1/attestations/challenge", ["client_id": "com.juice.app"], key: other).status == 404)
         #expect(try await setting.attest(setting.challenge(), key: other).status == 404)
-        let reading = try setting.rig.key("juice", [.decisionsRead])
+        let reading = try setting.fixture.key("juice", [.decisionsRead])
         #expect(try await setting.post("/v1/attestations/challenge", ["client_id": "com.juice.app"], key: reading).status == 403)
         let bare = try self.setting(registered: false)
         let refused = try await bare.attest(bare.challenge())
@@ -150,11 +150,11 @@ import Testing
     @Test func aDeviceOfAnAppIDThatWasTakenBackIsAttestedNoMore() async throws {
         let setting = try setting()
         #expect(try await setting.attest(setting.challenge()).status == 200)
-        try setting.rig.store.attestedApps.remove(
+        try setting.fixture.store.attestedApps.remove(
             team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production, APIFixture.change)
         #expect(try await setting.assert(setting.challenge(), counter: 1).status == 404)
         #expect(try await setting.attest(setting.challenge()).status == 409)
-        try setting.rig.store.attestedApps.add(
+        try setting.fixture.store.attestedApps.add(
             team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production,
             root: setting.authority.certificate, APIFixture.change)
         #expect(try await setting.assert(setting.challenge(), counter: 1).status == 200)

@@ -12,15 +12,15 @@ final class Listener: Sendable {
     let port: UInt16
     /// Of each request, once its answer was made: its route and status.
     let answered: AsyncStream<(route: String, status: Int)>
-    /// Its store is closed with the rig.
-    private let rig: APIFixture
+    /// Its store is closed with the fixture.
+    private let fixture: APIFixture
     private let task: Task<Void, any Error>
 
     init(
-        _ rig: APIFixture, certificates: TLSCertificates? = nil, proxies: TrustedProxies = TrustedProxies(),
+        _ fixture: APIFixture, certificates: TLSCertificates? = nil, proxies: TrustedProxies = TrustedProxies(),
         _ adjust: (inout ConnectionTimeouts) -> Void = { _ in }
     ) async throws {
-        self.rig = rig
+        self.fixture = fixture
         var settings = APISettings(
             host: "127.0.0.1", port: 0, certificates: certificates, connections: 100, proxies: proxies, bodyLimit: 1000)
         adjust(&settings.timeouts)
@@ -28,9 +28,10 @@ final class Listener: Sendable {
         self.answered = answered
         let (ports, continuation) = AsyncStream<UInt16>.makeStream()
         let service = APIService(
-            settings: settings, modules: [HealthRoutes(store: rig.store, pool: rig.pool), EchoRoutes()], keys: rig.keys,
-            clock: rig.clock,
-            logger: rig.log.logger, observe: { route, _, status, _ in tell.yield((route, status)) }
+            settings: settings, modules: [HealthRoutes(store: fixture.store, pool: fixture.pool), EchoRoutes()],
+            keys: fixture.keys,
+            clock: fixture.clock,
+            logger: fixture.log.logger, observe: { route, _, status, _ in tell.yield((route, status)) }
         ) { address in
             continuation.yield(address.split(separator: ":").last.flatMap { UInt16($0) } ?? 0)
         }
@@ -50,7 +51,7 @@ struct EchoRoutes: RouteModule {
 }
 
 @Suite struct ConnectionTests {
-    private static func rig() throws -> APIFixture { try APIFixture { _ in [] } }
+    private static func fixture() throws -> APIFixture { try APIFixture { _ in [] } }
 
     /// Blocking calls stay off the threads that the listener runs on.
     private func exchange(_ port: UInt16, _ text: String) async throws -> String {
@@ -68,7 +69,7 @@ struct EchoRoutes: RouteModule {
         ("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", "HTTP/1.1 408", "too-slow"),
         ("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "HTTP/1.1 408", "too-slow"),
     ]) func aRequestThatNeverEndsIs408(_ text: String, _ status: String, _ problem: String) async throws {
-        let listener = try await Listener(Self.rig()) {
+        let listener = try await Listener(Self.fixture()) {
             $0.head = .milliseconds(200); $0.body = .milliseconds(200)
         }
         let answer = try await exchange(listener.port, text)
@@ -95,7 +96,7 @@ struct EchoRoutes: RouteModule {
                 + "\r\n", "HTTP/1.1 413", "too-large"
         ),
     ]) func whatIsNoRequestGetsAClearAnswer(_ text: String, _ status: String, _ problem: String) async throws {
-        let listener = try await Listener(Self.rig()) {
+        let listener = try await Listener(Self.fixture()) {
             $0.body = .seconds(120); $0.linger = .milliseconds(200)
         }
         let answer = try await exchange(listener.port, text)
@@ -104,7 +105,7 @@ struct EchoRoutes: RouteModule {
     }
 
     @Test func anIdleConnectionIsClosedInSilence() async throws {
-        let listener = try await Listener(Self.rig()) { $0.idle = .milliseconds(200) }
+        let listener = try await Listener(Self.fixture()) { $0.idle = .milliseconds(200) }
         // On a busy machine the request may come after the connection's time is over.
         var kept = ""
         for _ in 0..<100 where kept.isEmpty {
@@ -115,17 +116,17 @@ struct EchoRoutes: RouteModule {
 
     /// Ends although nothing else does: with the idle time alone this would not come back.
     @Test func aConnectionThatNeverSaysAnythingIsClosedInSilence() async throws {
-        let listener = try await Listener(Self.rig()) {
+        let listener = try await Listener(Self.fixture()) {
             $0.first = .milliseconds(200); $0.idle = .hours(1); $0.head = .hours(1)
         }
         #expect(try await exchange(listener.port, "").isEmpty)
     }
 
     @Test func aConnectionThatNeverEndsItsHandshakeIsClosed() async throws {
-        let rig = try Self.rig()
-        let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost")
+        let fixture = try Self.fixture()
+        let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost")
         let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
-        let listener = try await Listener(rig, certificates: certificates) {
+        let listener = try await Listener(fixture, certificates: certificates) {
             $0.handshake = .milliseconds(200)
             $0.first = .hours(1)
             $0.idle = .hours(1)
@@ -135,10 +136,10 @@ struct EchoRoutes: RouteModule {
     }
 
     @Test func afterTheHandshakeTheFirstOctetIsWaitedForNoLonger() async throws {
-        let rig = try Self.rig()
-        let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost")
+        let fixture = try Self.fixture()
+        let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost")
         let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
-        let listener = try await Listener(rig, certificates: certificates) {
+        let listener = try await Listener(fixture, certificates: certificates) {
             $0.handshake = .hours(1)
             $0.first = .milliseconds(200)
             $0.idle = .hours(1)
@@ -155,10 +156,10 @@ struct EchoRoutes: RouteModule {
     }
 
     @Test(arguments: [false, true]) func ofTLS12OnlyWhatIsForwardSecretAndNotCBCIsSpoken(_ isRSA: Bool) async throws {
-        let rig = try Self.rig()
-        let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost", isRSA: isRSA)
+        let fixture = try Self.fixture()
+        let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost", isRSA: isRSA)
         let certificates = try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key)
-        let listener = try await Listener(rig, certificates: certificates)
+        let listener = try await Listener(fixture, certificates: certificates)
         let pool = BlockingPool(threads: 1)
         defer { Task.detached { await pool.stop() } }
         func ask(_ options: String...) async throws -> String {
@@ -191,7 +192,7 @@ struct EchoRoutes: RouteModule {
         ("Host:\r\n", "200"),
         ("Host: [::1]:8890\r\n", "200"),
     ]) func aRequestWithoutOneHostIs400(_ fields: String, _ status: String) async throws {
-        let listener = try await Listener(Self.rig())
+        let listener = try await Listener(Self.fixture())
         let answer = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\n\(fields)Connection: close\r\n\r\n")
         #expect(answer.hasPrefix("HTTP/1.1 \(status)"), "\(answer)")
         #expect(answer.contains("urn:postern:problem:malformed") == (status == "400"))
@@ -201,7 +202,7 @@ struct EchoRoutes: RouteModule {
     }
 
     @Test func requestsOnOneConnectionAreAnsweredInTheirOrder() async throws {
-        let listener = try await Listener(Self.rig())
+        let listener = try await Listener(Self.fixture())
         let text =
             "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc" + "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
             + "GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -213,19 +214,20 @@ struct EchoRoutes: RouteModule {
     }
 
     @Test func aSlowClientIsNotCountedAsAFaultOfOurs() async throws {
-        let rig = try Self.rig()
-        let listener = try await Listener(rig) { $0.body = .milliseconds(200) }
+        let fixture = try Self.fixture()
+        let listener = try await Listener(fixture) { $0.body = .milliseconds(200) }
         let answer = try await exchange(listener.port, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
         #expect(answer.hasPrefix("HTTP/1.1 408"))
         let told = try #require(await listener.answered.first { $0.route == "/echo" })
         #expect(told.status == 408)
-        #expect(!rig.log.lines.contains { $0.contains("request failed") || $0.contains("status=500") }, "\(rig.log.lines)")
+        #expect(
+            !fixture.log.lines.contains { $0.contains("request failed") || $0.contains("status=500") }, "\(fixture.log.lines)")
     }
 
     private static let waiting = "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n"
 
     @Test func aClientThatWaitsForWordIsToldToSendItsBody() async throws {
-        let listener = try await Listener(Self.rig()) { $0.body = .seconds(120) }
+        let listener = try await Listener(Self.fixture()) { $0.body = .seconds(120) }
         let pool = BlockingPool(threads: 1)
         defer { Task.detached { await pool.stop() } }
         let (word, answer) = try await pool.run { [port = listener.port] in
@@ -240,7 +242,7 @@ struct EchoRoutes: RouteModule {
     }
 
     @Test func aBodyThatIsNotGoingToBeReadIsNotAskedFor() async throws {
-        let listener = try await Listener(Self.rig()) { $0.linger = .milliseconds(200) }
+        let listener = try await Listener(Self.fixture()) { $0.linger = .milliseconds(200) }
         let large = try await exchange(listener.port, Self.waiting + "Content-Length: 1001\r\n\r\n")
         #expect(large.hasPrefix("HTTP/1.1 413"), "\(large)")
         let unknown = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\n\r\n")
@@ -251,7 +253,7 @@ struct EchoRoutes: RouteModule {
     }
 
     @Test func wordToSendABodyGoesToNoOtherRequest() async throws {
-        let listener = try await Listener(Self.rig()) { $0.body = .seconds(120) }
+        let listener = try await Listener(Self.fixture()) { $0.body = .seconds(120) }
         let pool = BlockingPool(threads: 1)
         defer { Task.detached { await pool.stop() } }
         let first = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab"
@@ -268,9 +270,9 @@ struct EchoRoutes: RouteModule {
     }
 
     @Test func aBodyThatIsCutOffIsNotTakenForWhole() async throws {
-        let rig = try Self.rig()
-        let listener = try await Listener(rig) { $0.body = .milliseconds(200) }
+        let fixture = try Self.fixture()
+        let listener = try await Listener(fixture) { $0.body = .milliseconds(200) }
         _ = try await exchange(listener.port, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc")
-        #expect(!rig.log.lines.contains { $0.contains("route=/echo") && $0.contains("status=200") })
+        #expect(!fixture.log.lines.contains { $0.contains("route=/echo") && $0.contains("status=200") })
     }
 }

@@ -13,18 +13,18 @@ import Testing
 
     /// Juice's app, an issuer, and a key with every scope of a team.
     private struct Setting {
-        let rig: APIFixture
+        let fixture: APIFixture
         let issuer: SandboxIssuer
         let key: String
 
         func decide(_ body: String, headers: [String: String] = [:], key: String? = nil) async throws -> Response {
-            try await rig.ask(.post, "/v1/decisions", key: key ?? self.key, body: body, headers: headers)
+            try await fixture.ask(.post, "/v1/decisions", key: key ?? self.key, body: body, headers: headers)
         }
 
         func token(_ sub: String, status: Int64?, nonce: String) throws -> String {
             try issuer.mint(
                 SandboxToken(subject: sub, audience: DecisionRoutesTests.app, nonceClaim: nonce, realUserStatus: status),
-                now: rig.now)
+                now: fixture.now)
         }
 
         func signUp(_ sub: String, nonce: String, status: Int64 = 1) throws -> String {
@@ -36,21 +36,23 @@ import Testing
     private func setting() async throws -> Setting {
         let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
         let policy = try LoadedPolicy(.builtIn)
-        let rig = try APIFixture { rig in
+        let fixture = try APIFixture { fixture in
             let breaker = StoreBreaker()
             let service = DecisionService(
-                store: rig.store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer),
-                log: DecisionLogBuffer(rig.store.decisions, rig.store.decisionWrites), commits: GroupCommit(rig.store.database),
-                reads: GroupRead(rig.store.database), executor: rig.pool, breaker: breaker, now: rig.clock.now,
-                logger: rig.log.logger)
+                store: fixture.store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer),
+                log: DecisionLogBuffer(fixture.store.decisions, fixture.store.decisionWrites),
+                commits: GroupCommit(fixture.store.database),
+                reads: GroupRead(fixture.store.database), executor: fixture.pool, breaker: breaker, now: fixture.clock.now,
+                logger: fixture.log.logger)
             return [
                 DecisionRoutes(
                     service: service,
-                    idempotency: IdempotencyGuard(store: rig.store, executor: rig.pool, breaker: breaker, now: rig.clock.now))
+                    idempotency: IdempotencyGuard(
+                        store: fixture.store, executor: fixture.pool, breaker: breaker, now: fixture.clock.now))
             ]
         }
-        _ = try rig.store.apps.add(team: "juice", clientID: Self.app, group: nil, APIFixture.change)
-        return Setting(rig: rig, issuer: issuer, key: try rig.key("juice"))
+        _ = try fixture.store.apps.add(team: "juice", clientID: Self.app, group: nil, APIFixture.change)
+        return Setting(fixture: fixture, issuer: issuer, key: try fixture.key("juice"))
     }
 
     @Test func aQuestionIsAnsweredShownReportedAndLabelled() async throws {
@@ -61,9 +63,9 @@ import Testing
         #expect(answer.json["decision"].string == "require_verification")
         let id = try #require(answer.json["decision_id"].string)
         let path = "/v1/decisions/\(id)"
-        #expect(try await setting.rig.ask(.get, path, key: setting.key).body == answer.body)
+        #expect(try await setting.fixture.ask(.get, path, key: setting.key).body == answer.body)
         func report(_ body: String) async throws -> Response {
-            try await setting.rig.ask(.post, path + "/outcome", key: setting.key, body: body)
+            try await setting.fixture.ask(.post, path + "/outcome", key: setting.key, body: body)
         }
         #expect(try await report(#"{"outcome":"passed","challenge":"email_code"}"#).status == 409)
         #expect(try await report(#"{"outcome":"challenge_initiated","challenge":"email_code"}"#).status == 200)
@@ -75,8 +77,8 @@ import Testing
         #expect(try await report(#"{"outcome":"passed","challenge":"palm_reading"}"#).status == 422)
         #expect(try await report(#"{"outcome":"passed"}"#).problem == "invalid")
         // Another team learns nothing of it.
-        let other = try setting.rig.key("soda")
-        #expect(try await setting.rig.ask(.get, path, key: other).status == 404)
+        let other = try setting.fixture.key("soda")
+        #expect(try await setting.fixture.ask(.get, path, key: other).status == 404)
         #expect(try await setting.decide(setting.signUp("jane", nonce: "n2"), key: other).status == 422)
     }
 
@@ -108,20 +110,20 @@ import Testing
         let other = try await setting.decide(body + " ", headers: headers)
         #expect(other.status == 422)
         // The other team's key of the same name is another one.
-        #expect(try await setting.decide(body, headers: headers, key: setting.rig.key("soda")).status == 422)
+        #expect(try await setting.decide(body, headers: headers, key: setting.fixture.key("soda")).status == 422)
         #expect(try await setting.decide(body, headers: ["Idempotency-Key": "with space"]).status == 400)
         // A refusal is kept as well.
         let wrong = #"{"event":"sign_in","client_id":"com.unknown","sub":"a"}"#
         let refused = try await setting.decide(wrong, headers: ["Idempotency-Key": "k-2"])
         #expect(refused.status == 422)
         #expect(try await setting.decide(wrong, headers: ["Idempotency-Key": "k-2"]).body == refused.body)
-        setting.rig.wait(seconds: 86_400)
+        setting.fixture.wait(seconds: 86_400)
         #expect(try await setting.decide(body + " ", headers: headers).status == 200, "forgotten after a day")
     }
 
     @Test func aKeyOutlivesTheProcess() async throws {
         let setting = try await setting()
-        let (store, pool) = (setting.rig.store, setting.rig.pool)
+        let (store, pool) = (setting.fixture.store, setting.fixture.pool)
         func fresh() -> IdempotencyGuard {
             IdempotencyGuard(store: store, executor: pool, breaker: StoreBreaker(), now: { APIFixture.start })
         }
@@ -147,9 +149,9 @@ import Testing
 
     @Test func aScopeIsNeeded() async throws {
         let setting = try await setting()
-        let reader = try setting.rig.key("juice", [.decisionsRead])
+        let reader = try setting.fixture.key("juice", [.decisionsRead])
         #expect(try await setting.decide("{}", key: reader).status == 403)
-        #expect(try await setting.decide("{}", key: setting.rig.key(nil)).status == 403)
-        #expect(try await setting.rig.ask(.post, "/v1/decisions", body: "{}").status == 401)
+        #expect(try await setting.decide("{}", key: setting.fixture.key(nil)).status == 403)
+        #expect(try await setting.fixture.ask(.post, "/v1/decisions", body: "{}").status == 401)
     }
 }

@@ -36,135 +36,137 @@ private struct ProbeRoutes: RouteModule {
 }
 
 @Suite struct FoundationTests {
-    private func rig(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536) throws -> APIFixture {
+    private func fixture(requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536) throws -> APIFixture {
         try APIFixture(requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit) { _ in [ProbeRoutes()] }
     }
 
     @Test func aTeamsKeyOpensItsRoutesUntilItIsRevoked() async throws {
-        let rig = try rig()
-        let key = try rig.key("juice", [.sourcesRead])
-        let answer = try await rig.ask(.get, "/v1/own", key: key)
+        let fixture = try fixture()
+        let key = try fixture.key("juice", [.sourcesRead])
+        let answer = try await fixture.ask(.get, "/v1/own", key: key)
         #expect(answer.status == 200)
         #expect(answer.json["team"] == .string("juice"))
-        let id = try #require(try rig.store.apiKeys.keys().first?.id)
-        _ = try rig.store.apiKeys.revoke(id, APIFixture.change)
-        try rig.keys.refresh()
-        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 401)
+        let id = try #require(try fixture.store.apiKeys.keys().first?.id)
+        _ = try fixture.store.apiKeys.revoke(id, APIFixture.change)
+        try fixture.keys.refresh()
+        #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 401)
     }
 
     /// It was refused until the next second.
     @Test func aKeyThatWasIssuedAMomentAgoOpens() async throws {
-        let rig = try rig()
+        let fixture = try fixture()
         func issue() throws -> String {
-            try rig.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIFixture.change).text
+            try fixture.store.apiKeys.issue(team: "juice", scopes: [.sourcesRead], expiresAt: nil, note: "", APIFixture.change)
+                .text
                 .revealed
         }
-        #expect(try await rig.ask(.get, "/v1/own", key: try issue()).status == 200)
+        #expect(try await fixture.ask(.get, "/v1/own", key: try issue()).status == 200)
         // Anyone who tries keys does not make the store busy: beyond twenty at once a new one waits for the next refresh, as long
         // as that takes.
-        for _ in 0..<20 { #expect(try await rig.ask(.get, "/v1/own", key: try APIKeyText.random().revealed).status == 401) }
+        for _ in 0..<20 { #expect(try await fixture.ask(.get, "/v1/own", key: try APIKeyText.random().revealed).status == 401) }
         let late = try issue()
-        #expect(try await rig.ask(.get, "/v1/own", key: late).status == 401)
-        rig.wait(seconds: 1)
-        #expect(try await rig.ask(.get, "/v1/own", key: late).status == 200)
+        #expect(try await fixture.ask(.get, "/v1/own", key: late).status == 401)
+        fixture.wait(seconds: 1)
+        #expect(try await fixture.ask(.get, "/v1/own", key: late).status == 200)
     }
 
     @Test(arguments: ["", "x", "pk_aaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "pk_", "ключ"])
     func aWrongKeyIsRefusedWithAChallenge(_ key: String) async throws {
-        let answer = try await rig().ask(.get, "/v1/own", key: key)
+        let answer = try await fixture().ask(.get, "/v1/own", key: key)
         #expect(answer.status == 401)
         #expect(answer.problem == "unauthorized")
         #expect(answer.headers[.wwwAuthenticate]?.hasPrefix("Bearer") == true)
     }
 
     @Test func aKeyWithOneCharacterChangedIsRefused() async throws {
-        let rig = try rig()
-        let key = try rig.key("juice", [.sourcesRead])
+        let fixture = try fixture()
+        let key = try fixture.key("juice", [.sourcesRead])
         for position in [4, 20, key.count - 1] {
             var characters = Array(key)
             characters[position] = characters[position] == "a" ? "b" : "a"
-            #expect(try await rig.ask(.get, "/v1/own", key: String(characters)).status == 401)
+            #expect(try await fixture.ask(.get, "/v1/own", key: String(characters)).status == 401)
         }
-        #expect(try await rig.ask(.get, "/v1/own").status == 401)
-        #expect(try await rig.ask(.get, "/v1/own", headers: ["Authorization": "Basic \(key)"]).status == 401)
+        #expect(try await fixture.ask(.get, "/v1/own").status == 401)
+        #expect(try await fixture.ask(.get, "/v1/own", headers: ["Authorization": "Basic \(key)"]).status == 401)
     }
 
     @Test func anExpiredKeyIsToldSo() async throws {
-        let rig = try rig()
-        let key = try rig.key("juice", [.sourcesRead], expiresAt: APIFixture.start + 60)
-        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
-        rig.wait(seconds: 60)
-        let answer = try await rig.ask(.get, "/v1/own", key: key)
+        let fixture = try fixture()
+        let key = try fixture.key("juice", [.sourcesRead], expiresAt: APIFixture.start + 60)
+        #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
+        fixture.wait(seconds: 60)
+        let answer = try await fixture.ask(.get, "/v1/own", key: key)
         #expect(answer.status == 401)
         #expect(answer.text.contains("expired"))
     }
 
     @Test func aScopeThatIsMissingAndAKeyOfTheOtherKindAre403() async throws {
-        let rig = try rig()
-        #expect(try await rig.ask(.get, "/v1/own", key: rig.key("juice", [.addressesRead])).status == 403)
-        #expect(try await rig.ask(.get, "/v1/own", key: rig.key(nil)).status == 403)
-        #expect(try await rig.ask(.get, "/v1/all", key: rig.key("juice")).status == 403)
-        #expect(try await rig.ask(.get, "/v1/all", key: rig.key(nil)).status == 204)
+        let fixture = try fixture()
+        #expect(try await fixture.ask(.get, "/v1/own", key: fixture.key("juice", [.addressesRead])).status == 403)
+        #expect(try await fixture.ask(.get, "/v1/own", key: fixture.key(nil)).status == 403)
+        #expect(try await fixture.ask(.get, "/v1/all", key: fixture.key("juice")).status == 403)
+        #expect(try await fixture.ask(.get, "/v1/all", key: fixture.key(nil)).status == 204)
     }
 
     @Test func duringARotationBothKeysWorkAndThenOnlyTheNew() async throws {
-        let rig = try rig()
-        let old = try rig.key("juice", [.sourcesRead])
-        let id = try #require(try rig.store.apiKeys.keys().first?.id)
-        let new = try rig.store.apiKeys.rotate(id, overlap: 3600, expiresAt: nil, APIFixture.change).text.revealed
-        try rig.keys.refresh()
-        for key in [old, new] { #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200) }
-        rig.wait(seconds: 3600)
-        #expect(try await rig.ask(.get, "/v1/own", key: old).status == 401)
-        #expect(try await rig.ask(.get, "/v1/own", key: new).status == 200)
+        let fixture = try fixture()
+        let old = try fixture.key("juice", [.sourcesRead])
+        let id = try #require(try fixture.store.apiKeys.keys().first?.id)
+        let new = try fixture.store.apiKeys.rotate(id, overlap: 3600, expiresAt: nil, APIFixture.change).text.revealed
+        try fixture.keys.refresh()
+        for key in [old, new] { #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200) }
+        fixture.wait(seconds: 3600)
+        #expect(try await fixture.ask(.get, "/v1/own", key: old).status == 401)
+        #expect(try await fixture.ask(.get, "/v1/own", key: new).status == 200)
     }
 
     @Test func keysAreStillCheckedWhenTheStoreIsGone() async throws {
-        let rig = try rig()
-        let key = try rig.key("juice", [.sourcesRead])
-        try rig.store.database.close()
-        #expect(throws: (any Error).self) { try rig.keys.refresh() }
-        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
-        #expect(try await rig.ask(.get, "/v1/own", key: String(key.dropLast()) + (key.hasSuffix("a") ? "b" : "a")).status == 401)
+        let fixture = try fixture()
+        let key = try fixture.key("juice", [.sourcesRead])
+        try fixture.store.database.close()
+        #expect(throws: (any Error).self) { try fixture.keys.refresh() }
+        #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
+        #expect(
+            try await fixture.ask(.get, "/v1/own", key: String(key.dropLast()) + (key.hasSuffix("a") ? "b" : "a")).status == 401)
     }
 
     @Test func aTeamThatIsRemovedTakesItsKeysAlong() async throws {
-        let rig = try rig()
-        let key = try rig.key("soda", [.sourcesRead])
-        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
-        try rig.store.teams.remove("soda", APIFixture.change)
-        #expect(try rig.keys.refresh())
-        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 401)
+        let fixture = try fixture()
+        let key = try fixture.key("soda", [.sourcesRead])
+        #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
+        try fixture.store.teams.remove("soda", APIFixture.change)
+        #expect(try fixture.keys.refresh())
+        #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 401)
     }
 
     @Test func aKeyBeyondItsRateWaitsAsLongAsItIsTold() async throws {
-        let rig = try rig(requestsPerSecond: 1)
-        let (key, other) = (try rig.key("juice", [.sourcesRead]), try rig.key("soda", [.sourcesRead]))
-        for _ in 0..<2 { #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200) }
-        let answer = try await rig.ask(.get, "/v1/own", key: key)
+        let fixture = try fixture(requestsPerSecond: 1)
+        let (key, other) = (try fixture.key("juice", [.sourcesRead]), try fixture.key("soda", [.sourcesRead]))
+        for _ in 0..<2 { #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200) }
+        let answer = try await fixture.ask(.get, "/v1/own", key: key)
         #expect(answer.status == 429)
         #expect(answer.problem == "too-many-requests")
         #expect(answer.headers[.retryAfter] == "1")
-        #expect(try await rig.ask(.get, "/v1/own", key: other).status == 200)
-        rig.wait(seconds: 1)
-        #expect(try await rig.ask(.get, "/v1/own", key: key).status == 200)
+        #expect(try await fixture.ask(.get, "/v1/own", key: other).status == 200)
+        fixture.wait(seconds: 1)
+        #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 200)
     }
 
     @Test func whatIsNotThereIs404AndTheWrongMethod405() async throws {
-        let rig = try rig()
-        let missing = try await rig.ask(.get, "/v1/nothing")
+        let fixture = try fixture()
+        let missing = try await fixture.ask(.get, "/v1/nothing")
         #expect(missing.status == 404)
         #expect(missing.problem == "not-found")
-        let wrong = try await rig.ask(.delete, "/v1/orders")
+        let wrong = try await fixture.ask(.delete, "/v1/orders")
         #expect(wrong.status == 405)
         #expect(wrong.headers[.allow] == "POST")
-        #expect(try await rig.ask(.head, "/v1/orders").body.isEmpty)
+        #expect(try await fixture.ask(.head, "/v1/orders").body.isEmpty)
     }
 
     @Test func requestIDsAreTakenWhenHarmless() async throws {
-        let rig = try rig()
+        let fixture = try fixture()
         func id(_ given: String) async throws -> String? {
-            try await rig.ask(.get, "/v1/things/a", headers: ["X-Request-Id": given]).headers[
+            try await fixture.ask(.get, "/v1/things/a", headers: ["X-Request-Id": given]).headers[
                 try #require(HTTPField.Name("X-Request-Id"))]
         }
         #expect(try await id("abc-1.2_3") == "abc-1.2_3")
@@ -175,24 +177,24 @@ private struct ProbeRoutes: RouteModule {
     }
 
     @Test func aFaultSaysNothingOfItselfAndTheStoreBeingAwayIs503() async throws {
-        let rig = try rig()
-        let fault = try await rig.ask(.get, "/v1/fault")
+        let fixture = try fixture()
+        let fault = try await fixture.ask(.get, "/v1/fault")
         #expect(fault.status == 500)
         #expect(fault.problem == "fault")
         #expect(!fault.text.contains("home.example"))
-        #expect(!rig.log.lines.joined().contains("home.example"))
-        let away = try await rig.ask(.get, "/v1/away")
+        #expect(!fixture.log.lines.joined().contains("home.example"))
+        let away = try await fixture.ask(.get, "/v1/away")
         #expect(away.status == 503)
         #expect(away.headers[.retryAfter] == "5")
     }
 
     @Test func theLogHoldsNeitherPathsNorQueriesNorKeys() async throws {
-        let rig = try rig()
-        let key = try rig.key("juice", [.sourcesRead])
-        _ = try await rig.ask(.get, "/v1/own", key: key)
-        _ = try await rig.ask(.get, "/v1/things/jane@home.example?limit=jane@home.example")
-        _ = try await rig.ask(.get, "/jane@home.example")
-        let log = rig.log.lines.joined(separator: "\n")
+        let fixture = try fixture()
+        let key = try fixture.key("juice", [.sourcesRead])
+        _ = try await fixture.ask(.get, "/v1/own", key: key)
+        _ = try await fixture.ask(.get, "/v1/things/jane@home.example?limit=jane@home.example")
+        _ = try await fixture.ask(.get, "/jane@home.example")
+        let log = fixture.log.lines.joined(separator: "\n")
         #expect(log.contains("route=/v1/things/{id} status=200"))
         #expect(log.contains("team=juice"))
         #expect(!log.contains("home.example"))
@@ -220,30 +222,30 @@ private struct ProbeRoutes: RouteModule {
     ]
 
     @Test(arguments: bodies) func bodiesAreReadStrictly(_ body: String, _ status: Int, _ says: String) async throws {
-        let answer = try await rig().ask(.post, "/v1/orders", body: body)
+        let answer = try await fixture().ask(.post, "/v1/orders", body: body)
         #expect(answer.status == status, "\(answer.text)")
         #expect(answer.text.contains(says), "\(answer.text)")
     }
 
     @Test func oversizedBodiesAndOtherTypesAreRefused() async throws {
-        let rig = try rig(bodyLimit: 100)
-        let large = try await rig.ask(.post, "/v1/orders", body: #"{"items":[]}"# + String(repeating: " ", count: 100))
+        let fixture = try fixture(bodyLimit: 100)
+        let large = try await fixture.ask(.post, "/v1/orders", body: #"{"items":[]}"# + String(repeating: " ", count: 100))
         #expect(large.status == 413)
         #expect(large.problem == "too-large")
-        let other = try await rig.ask(.post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "text/plain"])
+        let other = try await fixture.ask(.post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "text/plain"])
         #expect(other.status == 415)
-        let latin = try await rig.ask(
+        let latin = try await fixture.ask(
             .post, "/v1/orders", body: #"{"items":[]}"#, headers: ["Content-Type": "application/json; charset=latin1"])
         #expect(latin.status == 415)
     }
 
     @Test func unknownAndRepeatedQueryParametersAreRefused() async throws {
-        let rig = try rig()
-        #expect(try await rig.ask(.get, "/v1/things/a?limit=3").status == 200)
+        let fixture = try fixture()
+        #expect(try await fixture.ask(.get, "/v1/things/a?limit=3").status == 200)
         for query in ["limt=3", "limit=1&limit=2", "limit=%ff"] {
-            #expect(try await rig.ask(.get, "/v1/things/a?\(query)").status == 400)
+            #expect(try await fixture.ask(.get, "/v1/things/a?\(query)").status == 400)
         }
-        #expect(try await rig.ask(.get, "/v1/things/a%20b").json["id"] == .string("a b"))
+        #expect(try await fixture.ask(.get, "/v1/things/a%20b").json["id"] == .string("a b"))
     }
 
     @Test func cursorsServeOneListingOnly() throws {

@@ -110,8 +110,8 @@ import TestSupport
 
     /// Every case has a connection and its own generator, so that several run at a time and each can be made again by its number.
     @Test func noBodyIsTakenForARequest() async throws {
-        let rig = try APIFixture { _ in [] }
-        let listener = try await Listener(rig) {
+        let fixture = try APIFixture { _ in [] }
+        let listener = try await Listener(fixture) {
             $0.body = .seconds(2); $0.head = .seconds(2); $0.linger = .milliseconds(100)
         }
         let lanes = 4
@@ -127,7 +127,7 @@ import TestSupport
             }
             try await group.waitForAll()
         }
-        #expect(!rig.log.lines.contains { $0.contains("hidden") })
+        #expect(!fixture.log.lines.contains { $0.contains("hidden") })
     }
 
     private static func play(_ number: Int, _ port: UInt16) throws {

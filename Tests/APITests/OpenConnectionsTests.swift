@@ -158,11 +158,11 @@ import Testing
 
     /// Would never come back where silent connections were waited for: none of them runs out of time.
     @Test(arguments: [false, true]) func silentConnectionsFromManyAddressesDoNotStopAQuestion(_ isEncrypted: Bool) async throws {
-        let rig = try APIFixture { _ in [] }
-        let certificate = try TestCertificate(in: rig.folder.path, name: "http", commonName: "localhost")
+        let fixture = try APIFixture { _ in [] }
+        let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost")
         let certificates =
             isEncrypted ? try TLSCertificates(certificatePath: certificate.certificate, keyPath: certificate.key) : nil
-        let listener = try await Listener(rig, certificates: certificates, proxies: .none) {
+        let listener = try await Listener(fixture, certificates: certificates, proxies: .none) {
             $0.handshake = .hours(1)
             $0.first = .hours(1)
             $0.head = .hours(1)
@@ -192,6 +192,6 @@ import Testing
             }
         }
         #expect(answer.contains("HTTP/1.1 200"), "\(answer)")
-        #expect(rig.log.lines.contains { $0.contains("silent HTTP connections are closed") })
+        #expect(fixture.log.lines.contains { $0.contains("silent HTTP connections are closed") })
     }
 }

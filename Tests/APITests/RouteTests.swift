@@ -8,25 +8,26 @@ import Testing
 
 @Suite struct RouteTests {
     let serving: ServingFixture
-    var rig: APIFixture { serving.rig }
+    var fixture: APIFixture { serving.fixture }
     let juice: String
     let soda: String
     let boss: String
 
     init() throws {
         serving = try ServingFixture()
-        juice = try serving.rig.key("juice")
-        soda = try serving.rig.key("soda")
-        boss = try serving.rig.key(nil)
+        juice = try serving.fixture.key("juice")
+        soda = try serving.fixture.key("soda")
+        boss = try serving.fixture.key(nil)
     }
 
     private func lookup(_ address: String, from: String? = nil, key: String? = nil) async throws -> Response {
         let from = from.map { ",\"from\":\"\($0)\"" } ?? ""
-        return try await rig.ask(.post, "/v1/addresses/lookup", key: key ?? juice, body: "{\"address\":\"\(address)\"\(from)}")
+        return try await fixture.ask(
+            .post, "/v1/addresses/lookup", key: key ?? juice, body: "{\"address\":\"\(address)\"\(from)}")
     }
 
     @Test func anAddressTellsItsTeamWhetherItMayBeWrittenTo() async throws {
-        let address = try rig.address(user: "jane", team: "juice").address
+        let address = try fixture.address(user: "jane", team: "juice").address
         let free = try await lookup(address.wireForm)
         #expect(free.json["can_write"] == .bool(true))
         #expect(free.json["account"]["messages_left_today"] == .integer(100))
@@ -34,24 +35,24 @@ import Testing
         #expect(
             try await lookup(address.wireForm, from: "a@juice.example").json["reasons"]
                 == .array([.string("unregistered-source")]))
-        _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start),
+        _ = try fixture.store.sources.add(
+            team: "juice", try fixture.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start),
             APIFixture.change)
         #expect(try await lookup(address.wireForm, from: "a@sub.juice.example").json["can_write"] == .bool(true))
-        try rig.store.addresses.setForwarding(address, on: false, APIFixture.change)
+        try fixture.store.addresses.setForwarding(address, on: false, APIFixture.change)
         #expect(try await lookup(address.wireForm).json["reasons"] == .array([.string("forwarding-off")]))
-        try rig.store.addresses.retire(address, APIFixture.change)
+        try fixture.store.addresses.retire(address, APIFixture.change)
         #expect(try await lookup(address.wireForm).json["reasons"].items.first == .string("address-retired"))
     }
 
     @Test func theDailyLimitAndAnUnverifiedInboxAreReasons() async throws {
-        _ = try rig.store.users.add(
+        _ = try fixture.store.users.add(
             id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false,
             APIFixture.change)
-        let address = try rig.address(user: "new", team: "juice")
+        let address = try fixture.address(user: "new", team: "juice")
         for _ in 0..<100 {
-            _ = try rig.store.counters.reserve(
-                account: address.account.number, kind: .forwarded, day: Day.number(rig.now), limit: 100)
+            _ = try fixture.store.counters.reserve(
+                account: address.account.number, kind: .forwarded, day: Day.number(fixture.now), limit: 100)
         }
         let found = try await lookup(address.address.wireForm)
         #expect(found.json["reasons"] == .array([.string("inbox-unverified"), .string("daily-limit")]))
@@ -59,7 +60,7 @@ import Testing
     }
 
     @Test func anotherTeamsAddressLooksExactlyLikeOneThatNeverWas() async throws {
-        let address = try rig.address(user: "jane", team: "juice").address.wireForm
+        let address = try fixture.address(user: "jane", team: "juice").address.wireForm
         let foreign = try await lookup(address, key: soda)
         let unknown = try await lookup("aaaaaaaaaa@relay.example", key: soda)
         #expect(foreign.status == unknown.status)
@@ -69,13 +70,13 @@ import Testing
 
     @Test func refusalsAreToldToTheTeamWhoseSourceItWas() async throws {
         for team in ["juice", "soda"] {
-            _ = try rig.store.sources.add(
-                team: team, try rig.store.sources.checked("\(team).example", envelopeDomain: nil, now: APIFixture.start),
+            _ = try fixture.store.sources.add(
+                team: team, try fixture.store.sources.checked("\(team).example", envelopeDomain: nil, now: APIFixture.start),
                 APIFixture.change)
         }
-        let account = try rig.address(user: "jane", team: "juice").account.number
+        let account = try fixture.address(user: "jane", team: "juice").account.number
         func refuse(_ author: String, _ reason: String, tells: Bool, at: Int64) throws {
-            try rig.store.rejections.add([
+            try fixture.store.rejections.add([
                 RejectionEvent(
                     at: at, author: try AddrSpec.typed(author), account: account, tellsOfAccount: tells, answer: "550 5.7.26",
                     reason: reason,
@@ -87,106 +88,107 @@ import Testing
         try refuse("billing@juice.example", "forwarding-off", tells: true, at: APIFixture.start + 2)
         try refuse("x@soda.example", "forwarding-off", tells: true, at: APIFixture.start + 3)
         try refuse("x@nobody.example", "proof-failed", tells: false, at: APIFixture.start)
-        let items = try await rig.ask(.get, "/v1/rejections", key: juice).json["items"].items
+        let items = try await fixture.ask(.get, "/v1/rejections", key: juice).json["items"].items
         #expect(items.map { $0["reason"].string } == ["forwarding-off", "proof-failed"])
         #expect(items.last?["count"] == .integer(2))
         #expect(items.last?["source"] == .string("juice.example"))
-        let others = try await rig.ask(.get, "/v1/rejections", key: soda)
+        let others = try await fixture.ask(.get, "/v1/rejections", key: soda)
         #expect(others.json["items"].items.isEmpty)
-        #expect(!(try await rig.ask(.get, "/v1/rejections", key: juice).text.contains("billing")))
-        #expect(try rig.store.rejections.deleteExpired(before: APIFixture.start + 2) == 1)
+        #expect(!(try await fixture.ask(.get, "/v1/rejections", key: juice).text.contains("billing")))
+        #expect(try fixture.store.rejections.deleteExpired(before: APIFixture.start + 2) == 1)
     }
 
     @Test func pagesOfAccountsHoldEachOnce() async throws {
         var subs: Set<String> = []
-        for number in 0..<5 { subs.insert(try rig.address(user: "user\(number)", team: "juice").account.sub) }
-        _ = try rig.address(user: "user0", team: "soda")
+        for number in 0..<5 { subs.insert(try fixture.address(user: "user\(number)", team: "juice").account.sub) }
+        _ = try fixture.address(user: "user0", team: "soda")
         var (found, cursor): ([String], String?) = ([], nil)
         repeat {
-            let page = try await rig.ask(.get, "/v1/accounts?limit=2" + (cursor.map { "&cursor=\($0)" } ?? ""), key: juice)
+            let page = try await fixture.ask(.get, "/v1/accounts?limit=2" + (cursor.map { "&cursor=\($0)" } ?? ""), key: juice)
             #expect(page.status == 200)
             found += page.json["items"].items.compactMap { $0["sub"].string }
             cursor = page.json["next_cursor"].string
             if let cursor {
-                #expect(try await rig.ask(.get, "/v1/accounts?cursor=\(cursor)", key: soda).status == 400)
+                #expect(try await fixture.ask(.get, "/v1/accounts?cursor=\(cursor)", key: soda).status == 400)
             }
         } while cursor != nil
         #expect(found.count == 5 && Set(found) == subs)
-        let everyone = try await rig.ask(.get, "/v1/accounts", key: boss).json["items"].items
+        let everyone = try await fixture.ask(.get, "/v1/accounts", key: boss).json["items"].items
         #expect(everyone.count == 6 && everyone.allSatisfy { $0["user"].string != nil })
-        #expect(!(try await rig.ask(.get, "/v1/accounts", key: juice).text.contains("user0")))
+        #expect(!(try await fixture.ask(.get, "/v1/accounts", key: juice).text.contains("user0")))
     }
 
     @Test func theOperatorMakesUsersInboxesAndAddresses() async throws {
-        let made = try await rig.ask(
+        let made = try await fixture.ask(
             .post, "/v1/users", key: boss,
             body: #"{"user":"jane","name":"Jane","inbox":"jane.private@home.example","is_verified":true}"#)
         #expect(made.status == 201)
         #expect(made.json["inboxes"].items.first?["hint"] == .string("j…@home.example"))
         #expect(!made.text.contains("private"))
         #expect(
-            try await rig.ask(.post, "/v1/users", key: boss, body: #"{"user":"jane","inbox":"x@home.example"}"#).status == 409)
-        let issued = try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"juice"}"#)
+            try await fixture.ask(.post, "/v1/users", key: boss, body: #"{"user":"jane","inbox":"x@home.example"}"#).status == 409
+        )
+        let issued = try await fixture.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"juice"}"#)
         #expect(issued.status == 201)
-        #expect(try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"juice"}"#).status == 200)
-        #expect(try await rig.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"nobody"}"#).status == 404)
+        #expect(try await fixture.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"juice"}"#).status == 200)
+        #expect(try await fixture.ask(.post, "/v1/users/jane/addresses", key: boss, body: #"{"team":"nobody"}"#).status == 404)
         let address = try #require(issued.json["address"].string)
-        let off = try await rig.ask(
+        let off = try await fixture.ask(
             .post, "/v1/addresses/forwarding", key: boss, body: "{\"address\":\"\(address)\",\"forwarding\":false}")
         #expect(off.json["changed"] == .bool(true))
-        let alias = try await rig.ask(
+        let alias = try await fixture.ask(
             .post, "/v1/users/jane/inboxes", key: boss,
             body: #"{"inbox":"jane@work.example","is_verified":true,"is_reply_only":true}"#)
         #expect(alias.status == 201)
         let number = try #require(alias.json["inbox"].number?.integer)
-        #expect(try await rig.ask(.delete, "/v1/users/jane/inboxes/\(number)", key: boss).status == 204)
-        #expect(try await rig.ask(.delete, "/v1/users/jane/inboxes/\(number)", key: boss).status == 404)
-        #expect(try await rig.ask(.get, "/v1/users?limit=1", key: boss).json["items"].items.first?["user"] == .string("jane"))
-        #expect(try await rig.ask(.delete, "/v1/users/jane", key: boss).status == 204)
-        #expect(try await rig.ask(.get, "/v1/users/jane", key: boss).status == 404)
-        let actors = Set(try rig.store.audit.entries(limit: 5).map(\.actor))
+        #expect(try await fixture.ask(.delete, "/v1/users/jane/inboxes/\(number)", key: boss).status == 204)
+        #expect(try await fixture.ask(.delete, "/v1/users/jane/inboxes/\(number)", key: boss).status == 404)
+        #expect(try await fixture.ask(.get, "/v1/users?limit=1", key: boss).json["items"].items.first?["user"] == .string("jane"))
+        #expect(try await fixture.ask(.delete, "/v1/users/jane", key: boss).status == 204)
+        #expect(try await fixture.ask(.get, "/v1/users/jane", key: boss).status == 404)
+        let actors = Set(try fixture.store.audit.entries(limit: 5).map(\.actor))
         #expect(actors.allSatisfy { $0.hasPrefix("key:") })
     }
 
     @Test func anInboxInAPathOrQueryIsNotRepeated() async throws {
         for path in ["/v1/users/jane@home.example", "/v1/users?cursor=jane@home.example", "/v1/users?jane@home.example=1"] {
-            let answer = try await rig.ask(.get, path, key: boss)
+            let answer = try await fixture.ask(.get, path, key: boss)
             #expect([400, 404].contains(answer.status))
             #expect(!answer.text.contains("home.example"))
         }
-        #expect(!rig.log.lines.joined().contains("home.example"))
+        #expect(!fixture.log.lines.joined().contains("home.example"))
     }
 
     @Test func sourcesSayWhatTheirDNSLacks() async throws {
-        _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start),
+        _ = try fixture.store.sources.add(
+            team: "juice", try fixture.store.sources.checked("juice.example", envelopeDomain: nil, now: APIFixture.start),
             APIFixture.change)
-        let answer = try await rig.ask(.get, "/v1/sources", key: juice)
+        let answer = try await fixture.ask(.get, "/v1/sources", key: juice)
         let item = try #require(answer.json["items"].items.first)
         #expect(item["source"] == .string("juice.example"))
         #expect(item["checks"].items.contains { $0["name"] == .string("spf juice.example") })
-        let other = try await rig.ask(.post, "/v1/sources/check", key: soda, body: #"{"domain":"juice.example"}"#)
+        let other = try await fixture.ask(.post, "/v1/sources/check", key: soda, body: #"{"domain":"juice.example"}"#)
         #expect(other.json["verdict"] == .string("broken"))
         #expect(other.json["checks"].items.first?["sentence"].string?.contains("not a registered source") == true)
     }
 
     @Test func metricsNameTeamsThatWroteInboxes() async throws {
-        let address = try rig.address(user: "jane", team: "juice")
+        let address = try fixture.address(user: "jane", team: "juice")
         let today = Day.number(APIFixture.start)
         let counter = DailyCounter(accountNumber: address.account.number, day: today, kind: .inboxWritten, count: 3)
-        try rig.store.counters.add([
+        try fixture.store.counters.add([
             counter, DailyCounter(accountNumber: address.account.number, day: today - 8, kind: .inboxWritten, count: 4),
         ])
-        let text = try await rig.ask(.get, "/metrics", key: boss).text
+        let text = try await fixture.ask(.get, "/metrics", key: boss).text
         #expect(text.contains("\npostern_team_inboxes_written{team=\"juice\"} 3\n") && !text.contains("soda"))
     }
 
     @Test func metricsHoldNoAddress() async throws {
-        _ = try await rig.ask(.get, "/v1/users/jane@home.example", key: boss)
-        let metrics = try await rig.ask(.get, "/metrics", key: boss)
+        _ = try await fixture.ask(.get, "/v1/users/jane@home.example", key: boss)
+        let metrics = try await fixture.ask(.get, "/metrics", key: boss)
         #expect(metrics.headers[.contentType]?.hasPrefix("text/plain; version=0.0.4") == true)
         #expect(metrics.text.contains("postern_build_info{version="))
         #expect(!metrics.text.contains("@"))
-        #expect(try await rig.ask(.get, "/metrics", key: juice).status == 403)
+        #expect(try await fixture.ask(.get, "/metrics", key: juice).status == 403)
     }
 }

@@ -22,18 +22,18 @@ import Yams
     }
 
     private func world(_ serving: ServingFixture) throws -> Marks {
-        let rig = serving.rig
-        let address = try rig.address(user: "jane-of-juice", team: "juice", inbox: "jane.marker@home.example")
-        _ = try rig.store.sources.add(
-            team: "juice", try rig.store.sources.checked("marker-juice.example", envelopeDomain: nil, now: APIFixture.start),
+        let fixture = serving.fixture
+        let address = try fixture.address(user: "jane-of-juice", team: "juice", inbox: "jane.marker@home.example")
+        _ = try fixture.store.sources.add(
+            team: "juice", try fixture.store.sources.checked("marker-juice.example", envelopeDomain: nil, now: APIFixture.start),
             APIFixture.change)
-        try rig.store.rejections.add([
+        try fixture.store.rejections.add([
             RejectionEvent(
                 at: APIFixture.start, author: try AddrSpec.typed("a@marker-juice.example"), account: address.account.number,
                 tellsOfAccount: false,
                 answer: "550 5.7.26", reason: "proof-failed", reference: "markerref")
         ])
-        let inbox = try #require(try rig.store.inboxes.inboxes(user: "jane-of-juice").first?.number)
+        let inbox = try #require(try fixture.store.inboxes.inboxes(user: "jane-of-juice").first?.number)
         return Marks(
             words: [
                 address.address.localPart, address.account.sub, "jane-of-juice", "jane.marker", "marker-juice", "markerref",
@@ -62,19 +62,19 @@ import Yams
 
     @Test func withoutAValidKeyNothingOpens() async throws {
         let serving = try ServingFixture()
-        let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
-        let expired = try rig.key("juice", expiresAt: APIFixture.start + 1)
-        let revoked = try rig.key("juice")
-        for key in try rig.store.apiKeys.keys() where key.expiresAt == nil {
-            _ = try rig.store.apiKeys.revoke(key.id, APIFixture.change)
+        let (fixture, document, marks) = (serving.fixture, try Description(), try world(serving))
+        let expired = try fixture.key("juice", expiresAt: APIFixture.start + 1)
+        let revoked = try fixture.key("juice")
+        for key in try fixture.store.apiKeys.keys() where key.expiresAt == nil {
+            _ = try fixture.store.apiKeys.revoke(key.id, APIFixture.change)
         }
-        try rig.keys.refresh()
-        rig.wait(seconds: 1)
-        let routes = walked(rig.routes)
+        try fixture.keys.refresh()
+        fixture.wait(seconds: 1)
+        let routes = walked(fixture.routes)
         #expect(routes.count >= 15)
         for entry in routes {
             for key in [nil, "nonsense", expired, revoked] {
-                let answer = try await rig.ask(entry.method, path(entry, marks), key: key, body: body(entry, document, marks))
+                let answer = try await fixture.ask(entry.method, path(entry, marks), key: key, body: body(entry, document, marks))
                 #expect(answer.status == 401, "\(entry.method) \(entry.path)")
                 #expect(answer.problem == "unauthorized")
                 for word in marks.words { #expect(!answer.text.contains(word)) }
@@ -84,22 +84,22 @@ import Yams
 
     @Test func aScopeTooSmallAndAKeyOfTheOtherKindOpenNothing() async throws {
         let serving = try ServingFixture()
-        let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
-        for entry in walked(rig.routes) {
+        let (fixture, document, marks) = (serving.fixture, try Description(), try world(serving))
+        for entry in walked(fixture.routes) {
             let (needed, wrongKind): (Scope, String?) =
                 switch entry.access {
-                case .team(let scope): (scope, try rig.key(nil))
-                case .operator(let scope): (scope, try rig.key("juice"))
+                case .team(let scope): (scope, try fixture.key(nil))
+                case .operator(let scope): (scope, try fixture.key("juice"))
                 case .either(let scope): (scope, nil)
                 case .open: (.sourcesRead, nil)
                 }
             let owners = Scope.all.first { $0.scope == needed }?.owners ?? []
             #expect(!owners.isEmpty, "\(entry.path) needs \(needed.rawValue), which no key can have")
             let keys = try owners.map { owner in
-                try rig.key(owner == .team ? "juice" : nil, Scope.available(to: owner).filter { $0 != needed })
+                try fixture.key(owner == .team ? "juice" : nil, Scope.available(to: owner).filter { $0 != needed })
             }
             for key in keys + [wrongKind].compactMap({ $0 }) {
-                let answer = try await rig.ask(entry.method, path(entry, marks), key: key, body: body(entry, document, marks))
+                let answer = try await fixture.ask(entry.method, path(entry, marks), key: key, body: body(entry, document, marks))
                 #expect(answer.status == 403, "\(entry.method) \(entry.path): \(answer.status)")
                 for word in marks.words { #expect(!answer.text.contains(word)) }
             }
@@ -108,19 +108,19 @@ import Yams
 
     @Test func anotherTeamFindsAndChangesNothing() async throws {
         let serving = try ServingFixture()
-        let (rig, document, marks) = (serving.rig, try Description(), try world(serving))
-        let soda = try rig.key("soda")
+        let (fixture, document, marks) = (serving.fixture, try Description(), try world(serving))
+        let soda = try fixture.key("soda")
         func state() throws -> String {
             let (accounts, addresses) = (
-                try rig.store.accountList.accounts(team: nil, limit: 100), try rig.store.addresses.addresses()
+                try fixture.store.accountList.accounts(team: nil, limit: 100), try fixture.store.addresses.addresses()
             )
-            return "\(accounts) \(addresses) \(try rig.store.users.all()) \(try rig.store.sources.sources(team: "juice"))"
+            return "\(accounts) \(addresses) \(try fixture.store.users.all()) \(try fixture.store.sources.sources(team: "juice"))"
         }
         let before = try state()
-        for entry in walked(rig.routes) {
+        for entry in walked(fixture.routes) {
             let sent = body(entry, document, marks)
             let asked = path(entry, marks)
-            let answer = try await rig.ask(entry.method, asked, key: soda, body: sent)
+            let answer = try await fixture.ask(entry.method, asked, key: soda, body: sent)
             // What was asked with may be repeated; nothing else of juice's.
             for word in marks.words where !(sent ?? "").contains(word) && !asked.contains(word) {
                 #expect(!answer.text.contains(word), "\(entry.method) \(entry.path) shows \(word): \(answer.text)")
@@ -130,7 +130,7 @@ import Yams
                 marks.words.reduce(text) { $0.replacing($1, with: String(repeating: "q", count: $1.count)) }
             }
             guard sent.map({ estranged($0) != $0 }) ?? (estranged(asked) != asked) else { continue }
-            let stranger = try await rig.ask(entry.method, estranged(asked), key: soda, body: sent.map(estranged))
+            let stranger = try await fixture.ask(entry.method, estranged(asked), key: soda, body: sent.map(estranged))
             #expect(answer.status == stranger.status, "\(entry.method) \(entry.path)")
             #expect(withoutIDs(estranged(answer.text)) == withoutIDs(estranged(stranger.text)), "\(entry.method) \(entry.path)")
         }
@@ -144,12 +144,12 @@ import Yams
 
     @Test func theDescriptionNamesEveryRouteAndNoOther() throws {
         let document = try Description()
-        let served = try ServingFixture().rig.routes.filter { !Description.isElsewhere($0.path) }
+        let served = try ServingFixture().fixture.routes.filter { !Description.isElsewhere($0.path) }
         #expect(Set(served.map { "\($0.method.rawValue) \($0.path)" }) == document.operations)
     }
 
     @Test func noRouteTakesAnInboxInItsPath() throws {
-        for entry in try ServingFixture().rig.routes {
+        for entry in try ServingFixture().fixture.routes {
             #expect(!entry.path.contains("{email}") && !entry.path.contains("{address}"))
         }
     }

@@ -10,23 +10,23 @@ import Testing
 
 @Suite struct DeliveryTests {
     @Test func aReceiverCanVerifyWhatItGets() async throws {
-        try await withFixture { rig, receiver in
-            try rig.toggle("u0", on: false)
-            await rig.delivery.deliverDue()
+        try await withFixture { fixture, receiver in
+            try fixture.toggle("u0", on: false)
+            await fixture.delivery.deliverDue()
             let taken = try #require(receiver.taken.first)
-            let account = try #require(try rig.store.accounts.accounts().first)
+            let account = try #require(try fixture.store.accounts.accounts().first)
             #expect(taken.type == "email-disabled")
             #expect(taken.sub == account.sub)
             #expect(taken.audience == "com.juice")
-            #expect(taken.email == (try rig.store.addresses.current(account: account.number)?.address.wireForm))
-            #expect(taken.eventTime == rig.clock.now * 1000)
+            #expect(taken.email == (try fixture.store.addresses.current(account: account.number)?.address.wireForm))
+            #expect(taken.eventTime == fixture.clock.now * 1000)
             // As a receiver checks it: by the published keys alone.
-            let keys = try JWKSet.parse(await rig.signer.publishedKeys())
+            let keys = try JWKSet.parse(await fixture.signer.publishedKeys())
             let issuer = IssuerConfiguration(
                 name: "postern", issuer: EventFixture.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw,
                 leeway: 60)
             let event = try IncomingEvent.verify(
-                try CompactJWS(try #require(receiver.payloads.first)), issuer: issuer, keys: keys, now: rig.clock.now
+                try CompactJWS(try #require(receiver.payloads.first)), issuer: issuer, keys: keys, now: fixture.clock.now
             ) { $0 == "com.juice" }
             #expect(event.kind == .emailDisabled)
             #expect(event.subject == account.sub)
@@ -35,12 +35,12 @@ import Testing
     }
 
     @Test func eventsOfAnAccountArriveInOrderAndAccountsDoNotWaitForEachOther() async throws {
-        try await withFixture(users: 4) { rig, receiver in
+        try await withFixture(users: 4) { fixture, receiver in
             for round in 0..<10 {
-                for user in 0..<4 { try rig.toggle("u\(user)", on: round % 2 == 1) }
+                for user in 0..<4 { try fixture.toggle("u\(user)", on: round % 2 == 1) }
             }
-            try await rig.deliver(within: 0)
-            let events = try rig.store.outbox.events(limit: 1000).reversed()
+            try await fixture.deliver(within: 0)
+            let events = try fixture.store.outbox.events(limit: 1000).reversed()
             #expect(receiver.taken.count == 40)
             for account in Set(events.map(\.sub)) {
                 #expect(receiver.taken.filter { $0.sub == account }.map(\.jti) == events.filter { $0.sub == account }.map(\.jti))
@@ -50,11 +50,11 @@ import Testing
     }
 
     @Test func anEventThatFailsComesAgainUnderTheSameJTI() async throws {
-        try await withFixture { rig, receiver in
-            try rig.toggle("u0", on: false)
-            try rig.toggle("u0", on: true)
+        try await withFixture { fixture, receiver in
+            try fixture.toggle("u0", on: false)
+            try fixture.toggle("u0", on: true)
             receiver.rule { _, count in count < 3 ? .status(500) : .status(204) }
-            let seconds = try await rig.deliver(within: 3600)
+            let seconds = try await fixture.deliver(within: 3600)
             // 5, 10 and 20 seconds.
             #expect(seconds == 35)
             #expect(receiver.requests.count == 5)
@@ -64,16 +64,16 @@ import Testing
     }
 
     @Test(arguments: [301, 302, 307, 308]) func redirectsAreNotFollowed(_ status: Int) async throws {
-        try await withFixture { rig, receiver in
+        try await withFixture { fixture, receiver in
             let other = try await TestReceiver()
-            try rig.toggle("u0", on: false)
+            try fixture.toggle("u0", on: false)
             receiver.rule { [port = other.port] _, _ in
                 .status(status, ["Location": "https://hooks.example:\(port)/events"])
             }
-            await rig.delivery.deliverDue()
+            await fixture.delivery.deliverDue()
             #expect(receiver.requests.count == 1)
             #expect(other.requests.isEmpty)
-            let event = try #require(try rig.store.outbox.events().first)
+            let event = try #require(try fixture.store.outbox.events().first)
             #expect(event.state == .pending)
             #expect(event.lastError == "the response is a redirect (\(status)), which is not followed")
             await other.stop()
@@ -83,86 +83,88 @@ import Testing
     /// They took all threads: nothing that was delivered was written down, and the lease ran out, so that all was delivered again
     /// and again.
     @Test func namesThatDoNotResolveHoldUpNobody() async throws {
-        try await withFixture { rig, receiver in
+        try await withFixture { fixture, receiver in
             let dead = 20
             for number in 0..<dead {
                 let team = "dead\(number)"
-                _ = try rig.store.teams.add(id: team, name: team, rig.change)
-                _ = try rig.store.apps.add(team: team, clientID: "com.\(team)", group: nil, rig.change)
-                _ = try rig.store.endpoints.set(team: team, app: nil, url: EndpointURL("https://\(team).example/"), rig.change)
-                let account = try rig.store.grants.authorize(
-                    AuthorizationRequest(clientID: "com.\(team)", userID: "u0"), rig.change
+                _ = try fixture.store.teams.add(id: team, name: team, fixture.change)
+                _ = try fixture.store.apps.add(team: team, clientID: "com.\(team)", group: nil, fixture.change)
+                _ = try fixture.store.endpoints.set(
+                    team: team, app: nil, url: EndpointURL("https://\(team).example/"), fixture.change)
+                let account = try fixture.store.grants.authorize(
+                    AuthorizationRequest(clientID: "com.\(team)", userID: "u0"), fixture.change
                 ).account
-                try rig.store.grants.revokeAll(account: account.number, rig.change)
+                try fixture.store.grants.revokeAll(account: account.number, fixture.change)
             }
-            try rig.toggle("u0", on: false)
+            try fixture.toggle("u0", on: false)
             let isOver = DispatchSemaphore(value: 0)
-            rig.resolver.before { name in
+            fixture.resolver.before { name in
                 guard name.hasPrefix("dead") else { return }
                 isOver.wait()
                 isOver.signal()
             }
-            async let delivering: Void = rig.delivery.deliverDue()
+            async let delivering: Void = fixture.delivery.deliverDue()
             // It is written down, and the lease renewed, while all those names are waited for.
             var isDelivered = false
             for _ in 0..<1200 where !isDelivered {
-                isDelivered = try rig.store.outbox.events(state: .delivered).count == 1
+                isDelivered = try fixture.store.outbox.events(state: .delivered).count == 1
                 if !isDelivered { try await Task.sleep(for: .milliseconds(50)) }
             }
             #expect(isDelivered)
             #expect(receiver.requests.count == 1)
-            let lease = await rig.delivery.lead()
+            let lease = await fixture.delivery.lead()
             #expect(lease != nil)
             isOver.signal()
             await delivering
-            #expect(try rig.store.outbox.events(state: .pending).count == dead)
+            #expect(try fixture.store.outbox.events(state: .pending).count == dead)
         }
     }
 
     @Test func anEndpointThatHangsHoldsUpNobodyElse() async throws {
-        try await withFixture(timeout: 4) { rig, hanging in
+        try await withFixture(timeout: 4) { fixture, hanging in
             let working = try await TestReceiver()
-            _ = try rig.store.teams.add(id: "milk", name: "Milk", rig.change)
-            _ = try rig.store.apps.add(team: "milk", clientID: "com.milk", group: nil, rig.change)
-            _ = try rig.store.endpoints.set(
+            _ = try fixture.store.teams.add(id: "milk", name: "Milk", fixture.change)
+            _ = try fixture.store.apps.add(team: "milk", clientID: "com.milk", group: nil, fixture.change)
+            _ = try fixture.store.endpoints.set(
                 team: "milk", app: nil, url: EndpointURL("https://hooks.example:\(working.port)/"), allowsPrivate: true,
-                rig.change)
-            let milk = try rig.store.grants.authorize(AuthorizationRequest(clientID: "com.milk", userID: "u0"), rig.change)
+                fixture.change)
+            let milk = try fixture.store.grants.authorize(
+                AuthorizationRequest(clientID: "com.milk", userID: "u0"), fixture.change)
             hanging.rule { _, _ in .hang }
-            try rig.toggle("u0", on: false)
-            try rig.store.grants.revokeAll(account: milk.account.number, rig.change)
-            await rig.delivery.deliverDue()
+            try fixture.toggle("u0", on: false)
+            try fixture.store.grants.revokeAll(account: milk.account.number, fixture.change)
+            await fixture.delivery.deliverDue()
             #expect(working.taken.map(\.type) == ["consent-revoked"])
             #expect(hanging.requests.count == 1)
-            let waiting = try #require(try rig.store.outbox.events(state: .pending).first)
+            let waiting = try #require(try fixture.store.outbox.events(state: .pending).first)
             #expect(waiting.lastError == "no complete response in time")
             hanging.rule { _, _ in .status(200) }
-            try await rig.deliver(within: 60)
+            try await fixture.deliver(within: 60)
             #expect(hanging.taken.map(\.jti) == [waiting.jti])
             await working.stop()
         }
     }
 
     @Test func anEndpointThatComesBackAfterAnHourGetsEverythingInOrder() async throws {
-        try await withFixture(users: 20) { rig, receiver in
+        try await withFixture(users: 20) { fixture, receiver in
             let port = receiver.port
             await receiver.stop()
             for round in 0..<6 {
-                for user in 0..<20 { try rig.toggle("u\(user)", on: round % 2 == 1) }
+                for user in 0..<20 { try fixture.toggle("u\(user)", on: round % 2 == 1) }
             }
-            let start = rig.clock.now
-            while rig.clock.now < start + 3600 {
-                await rig.delivery.deliverDue()
-                let endpoint = try #require(try rig.store.outbox.waitingEndpoints().first)
-                #expect(endpoint.retryAt - rig.clock.now <= 900)
-                rig.clock.advance(endpoint.retryAt - rig.clock.now)
+            let start = fixture.clock.now
+            while fixture.clock.now < start + 3600 {
+                await fixture.delivery.deliverDue()
+                let endpoint = try #require(try fixture.store.outbox.waitingEndpoints().first)
+                #expect(endpoint.retryAt - fixture.clock.now <= 900)
+                fixture.clock.advance(endpoint.retryAt - fixture.clock.now)
             }
-            let attempts = try rig.store.outbox.events(limit: 1000).map(\.attempts).reduce(0, +)
+            let attempts = try fixture.store.outbox.events(limit: 1000).map(\.attempts).reduce(0, +)
             #expect(attempts <= 20, "120 events at an endpoint that is away are \(attempts) attempts in an hour")
             let back = try await TestReceiver(port: port)
-            let seconds = try await rig.deliver(within: 900)
+            let seconds = try await fixture.deliver(within: 900)
             #expect(seconds <= 900)
-            let events = try rig.store.outbox.events(limit: 1000).reversed()
+            let events = try fixture.store.outbox.events(limit: 1000).reversed()
             #expect(back.taken.count == 120)
             for sub in Set(events.map(\.sub)) {
                 #expect(back.taken.filter { $0.sub == sub }.map(\.jti) == events.filter { $0.sub == sub }.map(\.jti))
@@ -173,23 +175,25 @@ import Testing
 
     @Test func oneEventThatIsNeverTakenHoldsUpItsAccountAlone() async throws {
         for status in [422, 500] {
-            try await withFixture(users: 3) { rig, receiver in
-                for user in 0..<3 { try rig.toggle("u\(user)", on: false) }
-                rig.clock.advance(600)
-                for user in 0..<3 { try rig.toggle("u\(user)", on: true) }
-                let stubborn = try #require(try rig.store.outbox.events().last)
+            try await withFixture(users: 3) { fixture, receiver in
+                for user in 0..<3 { try fixture.toggle("u\(user)", on: false) }
+                fixture.clock.advance(600)
+                for user in 0..<3 { try fixture.toggle("u\(user)", on: true) }
+                let stubborn = try #require(try fixture.store.outbox.events().last)
                 receiver.rule { event, _ in event.jti == stubborn.jti ? .status(status) : .status(200) }
-                try await rig.deliver(within: 86_400)
+                try await fixture.deliver(within: 86_400)
                 #expect(receiver.taken.count == 4, "\(status)")
                 #expect(!receiver.taken.contains { $0.sub == stubborn.sub })
                 // Its account goes on when it is parked, after three days.
-                rig.clock.advance(max(0, stubborn.parkAt - rig.clock.now))
-                await rig.delivery.tidy()
-                try await rig.deliver(within: 3600)
-                let states = try rig.store.outbox.events().map {
+                fixture.clock.advance(max(0, stubborn.parkAt - fixture.clock.now))
+                await fixture.delivery.tidy()
+                try await fixture.deliver(within: 3600)
+                let states = try fixture.store.outbox.events().map {
                     "\($0.number) \($0.state) \($0.attempts) \($0.parkAt) \($0.nextAttemptAt)"
                 }
-                #expect(try rig.store.outbox.events(state: .parked).map(\.jti) == [stubborn.jti], "\(states) at \(rig.clock.now)")
+                #expect(
+                    try fixture.store.outbox.events(state: .parked).map(\.jti) == [stubborn.jti],
+                    "\(states) at \(fixture.clock.now)")
                 #expect(receiver.taken.filter { $0.sub == stubborn.sub }.map(\.type) == ["email-enabled"])
                 let attempts = receiver.requests.count { $0.jti == stubborn.jti }
                 #expect(attempts < 400, "\(attempts) attempts in three days")
@@ -198,45 +202,45 @@ import Testing
     }
 
     @Test func anAnswerWithoutEndDoesNotKeepUs() async throws {
-        try await withFixture(timeout: 2) { rig, receiver in
+        try await withFixture(timeout: 2) { fixture, receiver in
             receiver.rule { _, _ in .flood }
-            try rig.toggle("u0", on: false)
-            await rig.delivery.deliverDue()
-            #expect(try rig.store.outbox.events(state: .delivered).count == 1)
+            try fixture.toggle("u0", on: false)
+            await fixture.delivery.deliverDue()
+            #expect(try fixture.store.outbox.events(state: .delivered).count == 1)
         }
     }
 
     @Test func aConnectionThatEndsWithoutAnswerIsAFailure() async throws {
-        try await withFixture { rig, receiver in
+        try await withFixture { fixture, receiver in
             receiver.rule { _, count in count == 0 ? .close : .status(200) }
-            try rig.toggle("u0", on: false)
-            await rig.delivery.deliverDue()
-            #expect(try rig.store.outbox.events(state: .pending).count == 1)
-            try await rig.deliver(within: 60)
+            try fixture.toggle("u0", on: false)
+            await fixture.delivery.deliverDue()
+            #expect(try fixture.store.outbox.events(state: .pending).count == 1)
+            try await fixture.deliver(within: 60)
             #expect(receiver.taken.count == 1)
         }
     }
 
     @Test func anEndpointMayAskForTime() async throws {
-        try await withFixture { rig, receiver in
+        try await withFixture { fixture, receiver in
             receiver.rule { _, count in count == 0 ? .status(429, ["Retry-After": "120"]) : .status(200) }
-            try rig.toggle("u0", on: false)
-            await rig.delivery.deliverDue()
-            let endpoint = try #require(try rig.store.outbox.waitingEndpoints().first)
-            #expect(endpoint.retryAt == rig.clock.now + 120)
-            #expect(try await rig.deliver(within: 300) == 120)
+            try fixture.toggle("u0", on: false)
+            await fixture.delivery.deliverDue()
+            let endpoint = try #require(try fixture.store.outbox.waitingEndpoints().first)
+            #expect(endpoint.retryAt == fixture.clock.now + 120)
+            #expect(try await fixture.deliver(within: 300) == 120)
         }
     }
 
     @Test func aTestEventHasTheFormOfOthers() async throws {
-        try await withFixture { rig, receiver in
-            let endpoint = try rig.store.endpoints.endpoint(team: "juice", app: nil)
-            #expect(try await rig.delivery.test(endpoint) == .delivered)
-            let jti = try rig.store.outbox.test(endpoint, rig.change)
-            await rig.delivery.deliverDue()
+        try await withFixture { fixture, receiver in
+            let endpoint = try fixture.store.endpoints.endpoint(team: "juice", app: nil)
+            #expect(try await fixture.delivery.test(endpoint) == .delivered)
+            let jti = try fixture.store.outbox.test(endpoint, fixture.change)
+            await fixture.delivery.deliverDue()
             #expect(receiver.taken.map(\.type) == ["test", "test"])
             #expect(receiver.taken.last?.jti == jti)
-            #expect(try rig.store.outbox.events().count == 1)
+            #expect(try fixture.store.outbox.events().count == 1)
         }
     }
 

@@ -119,20 +119,20 @@ final class EventFixture: Sendable {
     }
 }
 
-/// Runs a test with a rig and a receiver, and ends both.
+/// Runs a test with a fixture and a receiver, and ends both.
 func withFixture(
     users: Int = 1, timeout: Int64 = 5, _ body: (EventFixture, TestReceiver) async throws -> Void
 ) async throws {
-    let rig = try EventFixture(users: users, timeout: timeout)
+    let fixture = try EventFixture(users: users, timeout: timeout)
     let receiver = try await TestReceiver()
     do {
-        try rig.endpoint(receiver)
-        try await body(rig, receiver)
+        try fixture.endpoint(receiver)
+        try await body(fixture, receiver)
     } catch {
         await receiver.stop()
-        await rig.stop()
+        await fixture.stop()
         throw error
     }
     await receiver.stop()
-    await rig.stop()
+    await fixture.stop()
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.enabled(if: PrivatePostfix.obstacle == nil, "skipped: needs root and an installed Postfix")) struct PostfixEventTests {
     /// A relay with team juice, user anna, a working endpoint, and a message that arrived.
-    private static func world() async throws -> (rig: RelayFixture, receiver: TestReceiver, address: String) {
+    private static func world() async throws -> (fixture: RelayFixture, receiver: TestReceiver, address: String) {
         let receiver = try await TestReceiver()
         var options = RelayFixture.Options()
         options.zone = """
@@ -17,21 +17,22 @@ import Testing
         options.settings = [
             "http.public_url": "https://relay.example", "events.trusted_certificates": TestReceiver.certificate("authority.pem"),
         ]
-        let rig = try RelayFixture(options)
-        try rig.addTeam("juice", name: "The Juice Company", source: "juice.example")
-        try rig.run(["app", "add", "juice", "com.juice"])
-        try rig.run(["endpoint", "set", "juice", "https://hooks.example:\(receiver.port)/events", "--allow-private"])
-        try rig.addUser("anna", inboxes: ["anna@home.example"])
-        let address = try rig.address("juice", "anna")
-        #expect(try send(rig, to: address) == "250")
-        _ = try rig.arrival(for: "anna@home.example")
-        return (rig, receiver, address)
+        let fixture = try RelayFixture(options)
+        try fixture.addTeam("juice", name: "The Juice Company", source: "juice.example")
+        try fixture.run(["app", "add", "juice", "com.juice"])
+        try fixture.run(["endpoint", "set", "juice", "https://hooks.example:\(receiver.port)/events", "--allow-private"])
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        let address = try fixture.address("juice", "anna")
+        #expect(try send(fixture, to: address) == "250")
+        _ = try fixture.arrival(for: "anna@home.example")
+        return (fixture, receiver, address)
     }
 
     /// Code and enhanced code of the answer to a message, wherever in the transaction it comes.
-    private static func send(_ rig: RelayFixture, from domain: String = "juice.example", to address: String) throws -> String {
+    private static func send(_ fixture: RelayFixture, from domain: String = "juice.example", to address: String) throws -> String
+    {
         let text = "From: news@\(domain)\nTo: \(address)\nSubject: Test\nMessage-ID: <\(UUID().uuidString)@\(domain)>\n\nHello\n"
-        let result = try rig.send(from: "bounce@\(domain)", to: [address], text)
+        let result = try fixture.send(from: "bounce@\(domain)", to: [address], text)
         let reply = result.data ?? result.recipients.first
         let words = "\(reply.map { "\($0)" } ?? "")".split(separator: " ")
         return words.first == "250" ? "250" : words.prefix(2).joined(separator: " ")
@@ -47,64 +48,64 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(15))) func whoSwitchesForwardingOffIsSentNoMoreAndTheTeamIsToldAtOnce() async throws {
-        let (rig, receiver, address) = try await Self.world()
+        let (fixture, receiver, address) = try await Self.world()
         let start = ContinuousClock.now
-        try rig.run(["address", "off", address])
+        try fixture.run(["address", "off", address])
         let committed = ContinuousClock.now
-        #expect(try Self.send(rig, to: address) == "550 5.2.1")
+        #expect(try Self.send(fixture, to: address) == "550 5.2.1")
         #expect(try await Self.told(receiver, 1) == ["email-disabled"])
         print(
             "from the command's start \(start.duration(to: .now)), from its end \(committed.duration(to: .now)) until event and refusal"
         )
         #expect(receiver.taken.first?.email == address)
         // Who is not proved to be the team learns nothing of it.
-        #expect(try Self.send(rig, from: "milk.example", to: address).hasPrefix("550 5.7"))
-        try rig.run(["address", "on", address])
-        #expect(try Self.send(rig, to: address) == "250")
+        #expect(try Self.send(fixture, from: "milk.example", to: address).hasPrefix("550 5.7"))
+        try fixture.run(["address", "on", address])
+        #expect(try Self.send(fixture, to: address) == "250")
         #expect(try await Self.told(receiver, 2) == ["email-disabled", "email-enabled"])
-        rig.stop()
+        fixture.stop()
         await receiver.stop()
     }
 
     @Test(.timeLimit(.minutes(15))) func mailMeetsRevocationReturnAndDeletion() async throws {
-        let (rig, receiver, address) = try await Self.world()
-        try rig.run(["account", "revoke", "juice", "anna"])
-        #expect(try Self.send(rig, to: address) == "550 5.1.6")
+        let (fixture, receiver, address) = try await Self.world()
+        try fixture.run(["account", "revoke", "juice", "anna"])
+        #expect(try Self.send(fixture, to: address) == "550 5.1.6")
         // On return the address is the same.
-        #expect(try rig.address("juice", "anna") == address)
-        #expect(try Self.send(rig, to: address) == "250")
-        try rig.run(["account", "delete", "juice", "anna", "--yes"])
-        #expect(try Self.send(rig, to: address) == "550 5.1.1")
-        #expect(try rig.address("juice", "anna") != address)
-        #expect(try Self.send(rig, to: address) == "550 5.1.1")
+        #expect(try fixture.address("juice", "anna") == address)
+        #expect(try Self.send(fixture, to: address) == "250")
+        try fixture.run(["account", "delete", "juice", "anna", "--yes"])
+        #expect(try Self.send(fixture, to: address) == "550 5.1.1")
+        #expect(try fixture.address("juice", "anna") != address)
+        #expect(try Self.send(fixture, to: address) == "550 5.1.1")
         #expect(try await Self.told(receiver, 2) == ["consent-revoked", "account-delete"])
-        rig.stop()
+        fixture.stop()
         await receiver.stop()
     }
 
     @Test(.timeLimit(.minutes(15))) func for60DaysAfterATransferTheOldAddressAlsoTakesTheNewTeamsMail() async throws {
-        let (rig, receiver, address) = try await Self.world()
-        try rig.addTeam("milk", name: "Milk", source: "milk.example")
-        #expect(try Self.send(rig, from: "milk.example", to: address) == "550 5.1.1")
-        try rig.run(["transfer", "start", "juice", "com.juice", "milk"])
-        #expect(try Self.send(rig, to: address) == "250")
-        try rig.run(["transfer", "finish", "com.juice", "--yes"])
-        #expect(try Self.send(rig, from: "milk.example", to: address) == "250")
-        #expect(try Self.send(rig, to: address) == "550 5.1.6")
-        let new = try rig.address("milk", "anna")
+        let (fixture, receiver, address) = try await Self.world()
+        try fixture.addTeam("milk", name: "Milk", source: "milk.example")
+        #expect(try Self.send(fixture, from: "milk.example", to: address) == "550 5.1.1")
+        try fixture.run(["transfer", "start", "juice", "com.juice", "milk"])
+        #expect(try Self.send(fixture, to: address) == "250")
+        try fixture.run(["transfer", "finish", "com.juice", "--yes"])
+        #expect(try Self.send(fixture, from: "milk.example", to: address) == "250")
+        #expect(try Self.send(fixture, to: address) == "550 5.1.6")
+        let new = try fixture.address("milk", "anna")
         #expect(new != address)
-        #expect(try Self.send(rig, from: "milk.example", to: new) == "250")
+        #expect(try Self.send(fixture, from: "milk.example", to: new) == "250")
         // What the user answers leaves under the address of the new team.
-        let arrived = try rig.arrival(for: "anna@home.example", number: 3)
+        let arrived = try fixture.arrival(for: "anna@home.example", number: 3)
         let from = arrived.fields.first { $0.lowercased().hasPrefix("from:") } ?? ""
         let reverse = String(from.split(separator: "<").last?.split(separator: ">").first ?? "")
         let reply = "From: anna@home.example\nTo: \(reverse)\nSubject: Re: Test\nMessage-ID: <r@home.example>\n\nHello\n"
-        let result = try rig.send(from: "anna@home.example", to: [reverse], reply)
+        let result = try fixture.send(from: "anna@home.example", to: [reverse], reply)
         #expect(result.data?.code == 250, "\(result)")
-        let answer = try rig.arrival(for: "news@milk.example")
+        let answer = try fixture.arrival(for: "news@milk.example")
         #expect(answer.fields.contains { $0.lowercased().hasPrefix("from:") && $0.contains(new) })
         #expect(!answer.text.contains(address), "the old address is none of the new account's")
-        rig.stop()
+        fixture.stop()
         await receiver.stop()
     }
 }

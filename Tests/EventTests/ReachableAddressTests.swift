@@ -77,64 +77,65 @@ import Testing
     // MARK: With a receiver
 
     @Test func aNameThatLeadsHomeIsNotConnectedTo() async throws {
-        try await withFixture { rig, receiver in
-            try rig.endpoint(receiver, allowsPrivate: false)
-            try rig.toggle("u0", on: false)
-            await rig.delivery.deliverDue()
+        try await withFixture { fixture, receiver in
+            try fixture.endpoint(receiver, allowsPrivate: false)
+            try fixture.toggle("u0", on: false)
+            await fixture.delivery.deliverDue()
             #expect(receiver.requests.isEmpty)
-            #expect(try rig.store.outbox.events().first?.lastError == "one of its addresses is not globally reachable (loopback)")
+            #expect(
+                try fixture.store.outbox.events().first?.lastError == "one of its addresses is not globally reachable (loopback)")
         }
     }
 
     /// The name exists in the resolver that is handed in and nowhere else: whoever looked it up again would find nothing.
     @Test func theAddressThatWasCheckedIsConnectedToAndTheNameIsNotLookedUpAgain() async throws {
-        try await withFixture { rig, receiver in
-            try rig.toggle("u0", on: false)
-            await rig.delivery.deliverDue()
+        try await withFixture { fixture, receiver in
+            try fixture.toggle("u0", on: false)
+            await fixture.delivery.deliverDue()
             #expect(receiver.taken.count == 1)
-            #expect(rig.resolver.queries == 2)
+            #expect(fixture.resolver.queries == 2)
         }
     }
 
     @Test func rebindingGainsNothing() async throws {
-        try await withFixture { rig, receiver in
-            try rig.endpoint(receiver, allowsPrivate: false)
-            try rig.toggle("u0", on: false)
+        try await withFixture { fixture, receiver in
+            try fixture.endpoint(receiver, allowsPrivate: false)
+            try fixture.toggle("u0", on: false)
             // Checked under a public address of documentation's making, and pointed home at the next question.
-            rig.resolver.set("hooks.example", [[127, 0, 0, 1]])
+            fixture.resolver.set("hooks.example", [[127, 0, 0, 1]])
             for _ in 0..<3 {
-                await rig.delivery.deliverDue()
-                rig.clock.advance(60)
+                await fixture.delivery.deliverDue()
+                fixture.clock.advance(60)
             }
             #expect(receiver.requests.isEmpty)
             // An endpoint that moves is found at its new address, if that is allowed.
-            try rig.endpoint(receiver, allowsPrivate: true)
-            rig.resolver.set("hooks.example", [[127, 0, 0, 2]])
-            await rig.delivery.deliverDue()
+            try fixture.endpoint(receiver, allowsPrivate: true)
+            fixture.resolver.set("hooks.example", [[127, 0, 0, 2]])
+            await fixture.delivery.deliverDue()
             #expect(receiver.requests.isEmpty)
-            rig.resolver.set("hooks.example", [[127, 0, 0, 1]])
-            try await rig.deliver(within: 60)
+            fixture.resolver.set("hooks.example", [[127, 0, 0, 1]])
+            try await fixture.deliver(within: 60)
             #expect(receiver.taken.count == 1)
         }
     }
 
     @Test func aCertificateForAnotherNameIsRefused() async throws {
-        try await withFixture { rig, receiver in
-            rig.resolver.set("other.example", [[127, 0, 0, 1]])
-            try rig.endpoint(receiver, host: "other.example")
-            try rig.toggle("u0", on: false)
-            await rig.delivery.deliverDue()
+        try await withFixture { fixture, receiver in
+            fixture.resolver.set("other.example", [[127, 0, 0, 1]])
+            try fixture.endpoint(receiver, host: "other.example")
+            try fixture.toggle("u0", on: false)
+            await fixture.delivery.deliverDue()
             #expect(receiver.requests.isEmpty)
-            let reason = try rig.store.outbox.events().first?.lastError
+            let reason = try fixture.store.outbox.events().first?.lastError
             #expect(reason?.contains("TLS") == true, "\(reason ?? "")")
         }
     }
 
     @Test func anotherAddressIsTriedWhereNobodyAnswers() async throws {
-        try await withFixture { rig, receiver in
-            rig.resolver.set("hooks.example", [[127, 0, 0, 3], [127, 0, 0, 1]])
-            try rig.toggle("u0", on: false)
-            await rig.delivery.deliverDue()
+        try await withFixture { fixture, receiver in
+            fixture.resolver.set("hooks.example", [[127, 0, 0, 3], [127, 0, 0, 1]])
+            try fixture.toggle("u0", on: false)
+            await fixture.delivery.deliverDue()
             #expect(receiver.taken.count == 1)
         }
     }

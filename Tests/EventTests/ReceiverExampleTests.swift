@@ -28,19 +28,20 @@ import Testing
 
     @Test(.enabled(if: python != nil, "skipped: no python3 with PyJWT (make test-tools)"), .timeLimit(.minutes(15)))
     func theReceiverOfThePageTakesWhatIsSent() async throws {
-        let rig = try EventFixture(users: 2, timeout: 10)
-        let keys = try await rig.signer.publishedKeys()
-        let keyFile = rig.folder.appendingPathComponent("keys.json")
+        let fixture = try EventFixture(users: 2, timeout: 10)
+        let keys = try await fixture.signer.publishedKeys()
+        let keyFile = fixture.folder.appendingPathComponent("keys.json")
         try Data(keys).write(to: keyFile)
         let server = try ManagedProcess(
-            try #require(Self.python), ["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", rig.folder.path],
+            try #require(Self.python),
+            ["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", fixture.folder.path],
             environment: ["PATH": "/usr/bin:/bin"])
         defer { server.end() }
         let banner = try server.waitForLine(containing: "Serving HTTP on")
         let keyPort = try #require(banner.firstMatch(of: /port ([0-9]+)/).map { String($0.1) })
-        let script = rig.folder.appendingPathComponent("receiver.py")
+        let script = fixture.folder.appendingPathComponent("receiver.py")
         try Data(Self.example().utf8).write(to: script)
-        let database = rig.folder.appendingPathComponent("receiver.db").path
+        let database = fixture.folder.appendingPathComponent("receiver.db").path
         let receiver = try ManagedProcess(
             try #require(Self.python), [script.path],
             environment: [
@@ -52,18 +53,18 @@ import Testing
         defer { receiver.end() }
         let port = try #require(receiver.wait { lines in lines.lazy.compactMap { Int($0) }.first })
         // The example compares iat with the true time, and takes none from the future.
-        rig.clock.advance(Int64(Date().timeIntervalSince1970) - 600 - rig.clock.now)
-        try rig.endpoint("https://hooks.example:\(port)/")
-        let accounts = try rig.store.accounts.accounts()
+        fixture.clock.advance(Int64(Date().timeIntervalSince1970) - 600 - fixture.clock.now)
+        try fixture.endpoint("https://hooks.example:\(port)/")
+        let accounts = try fixture.store.accounts.accounts()
         for isOn in [false, true, false] {
-            try rig.toggle("u0", on: isOn)
-            rig.clock.advance(1)
+            try fixture.toggle("u0", on: isOn)
+            fixture.clock.advance(1)
         }
-        try rig.store.accounts.delete(account: accounts[1].number, rig.change)
-        _ = try rig.store.outbox.test(rig.store.endpoints.endpoint(team: "juice", app: nil), rig.change)
-        try await rig.deliver(within: 30)
-        let errors = try rig.store.outbox.events().compactMap(\.lastError)
-        #expect(try rig.store.outbox.events(state: .delivered).count == 5, "\(errors) \(receiver.output)")
+        try fixture.store.accounts.delete(account: accounts[1].number, fixture.change)
+        _ = try fixture.store.outbox.test(fixture.store.endpoints.endpoint(team: "juice", app: nil), fixture.change)
+        try await fixture.deliver(within: 30)
+        let errors = try fixture.store.outbox.events().compactMap(\.lastError)
+        #expect(try fixture.store.outbox.events(state: .delivered).count == 5, "\(errors) \(receiver.output)")
         func users() throws -> String {
             try ManagedProcess.run(
                 try #require(Self.python),
@@ -76,24 +77,24 @@ import Testing
         }
         #expect(try users() == "\(accounts[1].sub) account-delete\n\(accounts[0].sub) email-disabled")
         // A repetition changes nothing, and what is not signed by these keys is refused.
-        let event = try #require(try rig.store.outbox.events(account: accounts[0].number).last)
-        let again = try await rig.delivery.body(event)
-        #expect(try await post(rig, again, port) == .delivered)
+        let event = try #require(try fixture.store.outbox.events(account: accounts[0].number).last)
+        let again = try await fixture.delivery.body(event)
+        #expect(try await post(fixture, again, port) == .delivered)
         #expect(try users() == "\(accounts[1].sub) account-delete\n\(accounts[0].sub) email-disabled")
         let (stranger, _) = try IdentitySigningKey.generate()
         let forged = OutgoingEvent(
-            issuer: EventFixture.issuer, audience: "com.juice", id: "forged", issuedAt: rig.clock.now, kind: .accountDelete,
-            subject: accounts[0].sub, relayAddress: nil, happenedAt: rig.clock.now * 1000)
+            issuer: EventFixture.issuer, audience: "com.juice", id: "forged", issuedAt: fixture.clock.now, kind: .accountDelete,
+            subject: accounts[0].sub, relayAddress: nil, happenedAt: fixture.clock.now * 1000)
         let refused = PostOutcome.failed(reason: "the response has status 400", isEndpoints: false, retryAfter: nil)
-        #expect(try await post(rig, forged.body(signedWith: stranger), port) == refused)
-        #expect(try await post(rig, Array("{}".utf8), port) == refused)
-        await rig.stop()
+        #expect(try await post(fixture, forged.body(signedWith: stranger), port) == refused)
+        #expect(try await post(fixture, Array("{}".utf8), port) == refused)
+        await fixture.stop()
     }
 
-    private func post(_ rig: EventFixture, _ body: [UInt8], _ port: Int) async throws -> PostOutcome {
+    private func post(_ fixture: EventFixture, _ body: [UInt8], _ port: Int) async throws -> PostOutcome {
         let poster = try HTTPEventPoster(rootsPath: TestReceiver.certificate("authority.pem"))
         let url = try EndpointURL("https://hooks.example:\(port)/")
-        let addresses = try EndpointAddresses(of: url, allowsPrivate: true, resolver: rig.resolver)
+        let addresses = try EndpointAddresses(of: url, allowsPrivate: true, resolver: fixture.resolver)
         let outcome = await poster.post(body, to: url, at: addresses)
         await poster.stop()
         return outcome

@@ -6,8 +6,8 @@ import Testing
 @testable import Portal
 
 @Suite struct AccessibilityTests {
-    private func pages(_ rig: PortalFixture) async throws -> [(String, String)] {
-        let anna = Browser(rig)
+    private func pages(_ fixture: PortalFixture) async throws -> [(String, String)] {
+        let anna = Browser(fixture)
         var pages: [(String, String)] = []
         func take(_ name: String) { pages.append((name, anna.page.text)) }
         try await anna.get("/me/sign-in")
@@ -20,7 +20,7 @@ import Testing
         take("link")
         try await anna.get("/me/sign-in")
         try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
-        let link = try rig.link("anna@home.example")
+        let link = try fixture.link("anna@home.example")
         try await anna.get(link)
         take("sign-in link")
         try await anna.submit(link)
@@ -39,8 +39,8 @@ import Testing
         take("write")
         try await anna.get("/me/inboxes")
         try await anna.submit("/me/inboxes", ["email": "new@home.example"])
-        let confirmation = try rig.link("new@home.example")
-        let number = try #require(try rig.store.inboxes.inboxes(user: "anna").last?.number)
+        let confirmation = try fixture.link("new@home.example")
+        let number = try #require(try fixture.store.inboxes.inboxes(user: "anna").last?.number)
         try await anna.get("/me/inboxes")
         take("inboxes, one under way")
         try await anna.submit("/me/inboxes/\(number)/code", ["code": "1"])
@@ -52,7 +52,7 @@ import Testing
         try await anna.get("/me/delete")
         try await anna.submit("/me/delete")
         take("deletion sent")
-        let deletion = try rig.link("anna@home.example")
+        let deletion = try fixture.link("anna@home.example")
         try await anna.get(deletion)
         take("delete now")
         try await anna.submit(deletion)
@@ -66,8 +66,8 @@ import Testing
     }
 
     @Test func everyPageIsSound() async throws {
-        try await PortalFixture.with { rig in
-            let pages = try await pages(rig)
+        try await PortalFixture.with { fixture in
+            let pages = try await pages(fixture)
             #expect(pages.count >= 20)
             for (name, text) in pages {
                 func count(_ part: String) -> Int { text.components(separatedBy: part).count - 1 }

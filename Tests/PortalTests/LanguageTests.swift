@@ -37,8 +37,8 @@ import Testing
     }
 
     @Test func aPageIsInTheLanguageThatTheAppOrTheBrowserAsksFor() async throws {
-        try await SheetFixture.with { rig in
-            let browser = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let browser = Browser(sheet.fixture)
             for (tags, accepted, expected) in [
                 ("de-AT fr", "es", "de"), ("xx", "fr-CA, en;q=0.5", "fr"), ("", "da, en-gb;q=0.8, ja;q=0.9", "ja"),
                 ("", "q;;,=", "en"), ("ar", "", "ar"),

@@ -46,7 +46,7 @@ final class PortalFixture: Sendable {
     let queue = MailQueue()
     let pool = BlockingPool(threads: 2)
     let log = LogRecorder()
-    /// Apart from the rig, so that routes that know the time do not keep the rig, its files and its threads alive.
+    /// Apart from the fixture, so that routes that know the time do not keep the fixture, its files and its threads alive.
     private let time = Time()
     private let made: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
 
@@ -129,17 +129,17 @@ final class PortalFixture: Sendable {
 
     static func inbox(_ text: String) throws -> InboxAddress { InboxAddress(try AddrSpec.typed(text)) }
 
-    /// Makes a rig, and ends it whatever happens.
+    /// Makes a fixture, and ends it whatever happens.
     static func with(
         url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
         _ body: (PortalFixture) async throws -> Void
     ) async throws {
-        let rig = try PortalFixture(url: url, limits: limits, signUp: signUp)
-        do { try await body(rig) } catch {
-            rig.stop()
+        let fixture = try PortalFixture(url: url, limits: limits, signUp: signUp)
+        do { try await body(fixture) } catch {
+            fixture.stop()
             throw error
         }
-        rig.stop()
+        fixture.stop()
     }
 
     func ask(_ method: HTTPRequest.Method, _ path: String, headers: HTTPFields, body: String?) async throws -> Response {
@@ -181,12 +181,12 @@ final class PortalFixture: Sendable {
 
 /// A browser: keeps cookies, and says where its forms come from.
 final class Browser {
-    let rig: PortalFixture
+    let fixture: PortalFixture
     private(set) var cookies: [String: String] = [:]
     /// The page that is open.
     private(set) var page = Response(status: 0, headers: [:], text: "")
 
-    init(_ rig: PortalFixture) { self.rig = rig }
+    init(_ fixture: PortalFixture) { self.fixture = fixture }
 
     @discardableResult
     func get(_ path: String, headers: [String: String] = [:]) async throws -> Response { try await ask(.get, path, nil, headers) }
@@ -210,7 +210,7 @@ final class Browser {
         if body != nil { headers[.contentType] = "application/x-www-form-urlencoded" }
         if !cookies.isEmpty { headers[.cookie] = cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; ") }
         for (name, value) in more { headers[try #require(HTTPField.Name(name))] = value }
-        page = try await rig.ask(method, path, headers: headers, body: body)
+        page = try await fixture.ask(method, path, headers: headers, body: body)
         for cookie in page.headers[values: .setCookie] {
             let pair = cookie.split(separator: ";")[0].split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             cookies[String(pair[0])] = cookie.contains("Max-Age=0") ? nil : String(pair[1])
@@ -236,7 +236,7 @@ final class Browser {
     func signIn(_ user: String) async throws {
         try await get("/me/sign-in")
         try await submit("/me/sign-in", ["email": "\(user)@home.example"])
-        let link = try rig.link("\(user)@home.example")
+        let link = try fixture.link("\(user)@home.example")
         try await get(link)
         let answer = try await submit(link)
         try #require(answer.status == 303 && answer.location == "/me")

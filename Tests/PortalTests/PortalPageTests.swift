@@ -10,20 +10,20 @@ import Testing
 
 @Suite struct PortalPageTests {
     private func signedIn(_ body: (PortalFixture, Browser) async throws -> Void) async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.signIn("anna")
-            try await body(rig, anna)
+            try await body(fixture, anna)
         }
     }
 
     // MARK: Addresses
 
     @Test func everyAddressShowsItsTeamItsAppsAndWhatCameThrough() async throws {
-        try await signedIn { rig, anna in
-            let address = try #require(try rig.store.addresses.addresses(user: "anna").first)
-            let today = Day.number(rig.now)
-            try rig.store.counters.add([
+        try await signedIn { fixture, anna in
+            let address = try #require(try fixture.store.addresses.addresses(user: "anna").first)
+            let today = Day.number(fixture.now)
+            try fixture.store.counters.add([
                 DailyCounter(accountNumber: address.account.number, day: today, kind: .forwarded, count: 3),
                 DailyCounter(accountNumber: address.account.number, day: today - 29, kind: .replied, count: 1),
                 DailyCounter(accountNumber: address.account.number, day: today - 40, kind: .forwarded, count: 5),
@@ -43,10 +43,10 @@ import Testing
 
     /// Not where the team was given it: there it may do so.
     @Test func aTeamThatWroteTheUsersOwnAddressIsTold() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me").text.contains("your own address"))
-            let today = Day.number(rig.now)
-            try rig.store.counters.add(
+            let today = Day.number(fixture.now)
+            try fixture.store.counters.add(
                 [1, 5].map { DailyCounter(accountNumber: 1, day: today - $0, kind: .inboxWritten, count: 2) })
             #expect(
                 try await anna.get("/me").text.contains("They wrote your own address in a message, last on 20 September 2026."))
@@ -54,7 +54,7 @@ import Testing
             #expect(
                 detail.contains("had an address of yours in its text, last on 20 September 2026")
                     && detail.contains("turn forwarding off"))
-            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
+            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
                 try connection.run("UPDATE accounts SET email_kind = 'real' WHERE id = 1")
             }
             #expect(try await !anna.get("/me").text.contains("They wrote"))
@@ -64,23 +64,27 @@ import Testing
 
     /// It was under "No longer in use … mail is refused".
     @Test func anAppThatHasTheUsersOwnAddressIsShownWithWhatItKnows() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             let change = PortalFixture.change
-            _ = try rig.store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, change)
-            _ = try rig.store.grants.authorize(
+            _ = try fixture.store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, change)
+            _ = try fixture.store.grants.authorize(
                 AuthorizationRequest(clientID: "com.soda.app", userID: "anna", emailKind: .real, sharesName: true), change)
             let text = try await anna.get("/me").text
             #expect(text.contains("Without a relay address") && !text.contains("No longer in use"))
             #expect(text.contains("They know <strong>your own address (anna@home.example) and your name (anna)</strong>."))
             let number = try #require(
-                try rig.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first { $0.team.id == "soda" }?
-                    .number)
+                try fixture.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first {
+                    $0.team.id == "soda"
+                }?
+                .number)
             let detail = try await anna.get("/me/addresses/\(number)").text
             #expect(detail.contains("You gave Soda <strong>your own address (anna@home.example) and your name (anna)</strong>."))
             #expect(detail.contains("No mail from this team comes through here") && !detail.contains("mail is refused"))
             let group = try #require(
-                try rig.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first { $0.team.id == "soda" }?
-                    .consents.first?.group.number)
+                try fixture.store.persons.accounts(user: "anna", since: 0, now: PortalFixture.start).first {
+                    $0.team.id == "soda"
+                }?
+                .consents.first?.group.number)
             #expect(try await anna.get("/me/addresses/\(number)/apps/\(group)").text.contains("They still know your own address"))
             try await anna.submit("/me/addresses/\(number)/apps/\(group)")
             let ended = try await anna.get("/me").text
@@ -99,12 +103,12 @@ import Testing
 
     /// The overview named the default for all of them.
     @Test func anAddressWithAnInboxOfItsOwnNamesIt() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me").text.contains("another inbox"))
-            _ = try rig.store.inboxes.add(
+            _ = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
             )
-            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
+            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
                 try connection.run(
                     "UPDATE accounts SET inbox_id = (SELECT MAX(id) FROM inboxes WHERE user_id = accounts.user_id) WHERE id = 1")
             }
@@ -116,29 +120,29 @@ import Testing
 
     /// The mail said "no longer to this one".
     @Test func theOldInboxHearsThatSomeMailStays() async throws {
-        try await signedIn { rig, anna in
-            let second = try rig.store.inboxes.add(
+        try await signedIn { fixture, anna in
+            let second = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
             )
-            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
+            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
                 try connection.run("UPDATE accounts SET inbox_id = 1 WHERE id = 1")
             }
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes/\(second.number)/use")
-            let said = try rig.mail("anna@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            let said = try fixture.mail("anna@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
             #expect(said.contains("no longer to this one, except for those addresses that you chose this inbox for."))
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes/1/use")
-            let other = try rig.mail("work@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            let other = try fixture.mail("work@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
             #expect(other.contains("no longer to this one. If"))
         }
     }
 
     /// It stood as "You have stopped using every app of this team".
     @Test func anAddressWhoseAppWentToAnotherTeamSaysSo() async throws {
-        try await signedIn { rig, anna in
-            _ = try rig.store.transfers.start(team: "juice", app: "com.juice.app", to: "soda", PortalFixture.change)
-            _ = try rig.store.transfers.finish(app: "com.juice.app", PortalFixture.change)
+        try await signedIn { fixture, anna in
+            _ = try fixture.store.transfers.start(team: "juice", app: "com.juice.app", to: "soda", PortalFixture.change)
+            _ = try fixture.store.transfers.finish(app: "com.juice.app", PortalFixture.change)
             let text = try await anna.get("/me").text
             #expect(text.contains("Moved to another company") && !text.contains("No longer in use"))
             #expect(text.contains("com.juice.app moved to") && text.contains("accepts their mail until 20 November 2026"))
@@ -147,7 +151,7 @@ import Testing
                 detail.contains("com.juice.app moved to") && detail.contains(">Soda</a> on 21 September 2026")
                     && !detail.contains("You have stopped using"))
             // From its end on it says no more that the old address takes mail.
-            rig.now += 61 * 86_400
+            fixture.now += 61 * 86_400
             try await anna.signIn("anna")
             let later = try await anna.get("/me").text
             #expect(later.contains("No longer in use") && !later.contains("accepts their mail"))
@@ -156,7 +160,7 @@ import Testing
 
     /// `/me?told=off` claimed a success that had not happened.
     @Test func onlyWhatWasDoneIsTold() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me?told=off").text.contains("Forwarding is off"))
             try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
             #expect(try await anna.get("/me").text.contains("Forwarding is off: mail to this address is refused"))
@@ -168,25 +172,25 @@ import Testing
 
     /// It ended the session at the first button.
     @Test func theInboxThatOneSignedInWithIsRemovedAfterAQuestion() async throws {
-        try await signedIn { rig, anna in
-            let second = try rig.store.inboxes.add(
+        try await signedIn { fixture, anna in
+            let second = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
             )
-            try rig.store.inboxes.makeDefault(user: "anna", .number(second.number), PortalFixture.change)
+            try fixture.store.inboxes.makeDefault(user: "anna", .number(second.number), PortalFixture.change)
             try await anna.get("/me/inboxes")
             let asked = try await anna.submit("/me/inboxes/1/remove")
             #expect(
                 asked.status == 200 && asked.text.contains("Remove anna@home.example?")
                     && asked.text.contains("you are signed out"))
-            #expect(try rig.store.inboxes.inboxes(user: "anna").count == 2)
+            #expect(try fixture.store.inboxes.inboxes(user: "anna").count == 2)
             #expect(try await anna.submit("/me/inboxes/1/remove", ["sure": "yes"]).location == "/me/inboxes")
-            #expect(try rig.store.inboxes.inboxes(user: "anna").count == 1)
+            #expect(try fixture.store.inboxes.inboxes(user: "anna").count == 1)
         }
     }
 
     @Test func anInboxStandsInItsOwnScript() async throws {
-        try await signedIn { rig, anna in
-            _ = try rig.store.inboxes.add(
+        try await signedIn { fixture, anna in
+            _ = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("anna@müller.example"), isVerified: true, isReplyOnly: false,
                 PortalFixture.change)
             let text = try await anna.get("/me/inboxes").text
@@ -195,34 +199,34 @@ import Testing
     }
 
     @Test func forwardingIsSwitchedOffAndOn() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "off"]).location == "/me")
-            #expect(try rig.store.addresses.addresses(user: "anna").first?.isForwardingOn == false)
+            #expect(try fixture.store.addresses.addresses(user: "anna").first?.isForwardingOn == false)
             #expect(try await anna.get("/me").text.contains("Forwarding is off: mail to this address is refused"))
-            #expect(try rig.store.audit.entries().first.map { "\($0.actor) \($0.action)" } == "user:anna address.off")
+            #expect(try fixture.store.audit.entries().first.map { "\($0.actor) \($0.action)" } == "user:anna address.off")
             try await anna.get("/me/addresses/1")
             #expect(
                 try await anna.submit("/me/addresses/1/forwarding", ["state": "on", "back": "account"]).location
                     == "/me/addresses/1")
-            #expect(try rig.store.addresses.addresses(user: "anna").first?.isForwardingOn == true)
+            #expect(try fixture.store.addresses.addresses(user: "anna").first?.isForwardingOn == true)
             #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "maybe"]).status == 403)
         }
     }
 
     @Test func stoppingAnAppAsksFirstAndEndsTheConsent() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             let text = try await anna.get("/me/addresses/1/apps/1").text
             #expect(text.contains("Stop using com.juice.app?") && text.contains("It is the last app"))
-            #expect(try rig.store.addresses.addresses(user: "anna").first?.hasLiveGrant == true)
+            #expect(try fixture.store.addresses.addresses(user: "anna").first?.hasLiveGrant == true)
             #expect(try await anna.submit("/me/addresses/1/apps/1").location == "/me/addresses/1")
-            #expect(try rig.store.addresses.addresses(user: "anna").first?.hasLiveGrant == false)
+            #expect(try fixture.store.addresses.addresses(user: "anna").first?.hasLiveGrant == false)
             #expect(try await anna.get("/me").text.contains("No longer in use"))
             #expect(try await anna.get("/me/addresses/1/apps/1").status == 404)
         }
     }
 
     @Test func anAddressToWriteToFirstIsMadeForWhatTheTeamRegisteredAlone() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             try await anna.get("/me/addresses/1")
             let text = try await anna.submit("/me/addresses/1/write", ["correspondent": " billing@mail.juice.example "]).text
             #expect(text.contains("billing=mail.juice.example.") && text.contains("@relay.example</code>"))
@@ -235,31 +239,32 @@ import Testing
             #expect(
                 try await anna.submit("/me/addresses/1/write", ["correspondent": long]).text.contains("@relay.example</code>"))
             #expect(
-                try rig.store.persons.records(user: "anna", now: rig.now).first { $0.name == "stored_correspondents" }?.rows.count
+                try fixture.store.persons.records(user: "anna", now: fixture.now).first { $0.name == "stored_correspondents" }?
+                    .rows.count
                     == 1)
         }
     }
 
     // MARK: Inboxes
 
-    private func code(_ rig: PortalFixture, _ inbox: String) throws -> String {
-        String(try #require(try rig.mail(inbox).firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
+    private func code(_ fixture: PortalFixture, _ inbox: String) throws -> String {
+        String(try #require(try fixture.mail(inbox).firstMatch(of: /[0-9]{3} [0-9]{3}/)).output)
     }
 
     @Test func anInboxIsChangedByItsCodeAndTheOldOneIsTold() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
             #expect(try await anna.submit("/me/inboxes", ["email": "new@home.example"]).location == "/me/inboxes")
-            let code = try code(rig, "new@home.example")
+            let code = try code(fixture, "new@home.example")
             let text = try await anna.get("/me/inboxes").text
-            let number = try #require(try rig.store.inboxes.inboxes(user: "anna").last?.number)
+            let number = try #require(try fixture.store.inboxes.inboxes(user: "anna").last?.number)
             #expect(text.contains("Not confirmed") && !text.contains("Send mail here"))
             #expect(try await anna.submit("/me/inboxes/\(number)/use").status == 409)
             try await anna.get("/me/inboxes")
             #expect(try await anna.submit("/me/inboxes/\(number)/code", ["code": code]).location == "/me/inboxes")
             try await anna.get("/me/inboxes")
             #expect(try await anna.submit("/me/inboxes/\(number)/use").location == "/me/inboxes")
-            #expect(try rig.mail("anna@home.example").contains("goes to another inbox"))
+            #expect(try fixture.mail("anna@home.example").contains("goes to another inbox"))
             #expect(try await anna.get("/me").text.contains("new@home.example"))
             try await anna.get("/me/inboxes")
             // The one that mail goes to stays; the other one goes, and with it the session that came by it.
@@ -271,12 +276,12 @@ import Testing
     }
 
     @Test func triesAreLimitedAndCounted() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes", ["email": "new@home.example"])
-            let code = try code(rig, "new@home.example")
+            let code = try code(fixture, "new@home.example")
             let wrong = code == "000 000" ? "000001" : "000000"
-            let number = try #require(try rig.store.inboxes.inboxes(user: "anna").last?.number)
+            let number = try #require(try fixture.store.inboxes.inboxes(user: "anna").last?.number)
             for left in ["4 tries are left", "3 tries are left", "2 tries are left", "1 try is left", "that was the last try"] {
                 try await anna.get("/me/inboxes")
                 let answer = try await anna.submit("/me/inboxes/\(number)/code", ["code": wrong])
@@ -289,49 +294,49 @@ import Testing
             try await anna.submit("/me/inboxes/\(number)/send")
             try await anna.get("/me/inboxes")
             #expect(
-                try await anna.submit("/me/inboxes/\(number)/code", ["code": try self.code(rig, "new@home.example")]).status
+                try await anna.submit("/me/inboxes/\(number)/code", ["code": try self.code(fixture, "new@home.example")]).status
                     == 303)
         }
     }
 
     /// Whether an address is someone else's is not told to anyone who asks, only to anyone who has it.
     @Test func anInboxOfSomebodyElseLooksLikeAnyOther() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
             #expect(try await anna.submit("/me/inboxes", ["email": "bob@home.example"]).location == "/me/inboxes")
-            let code = try code(rig, "bob@home.example")
+            let code = try code(fixture, "bob@home.example")
             try await anna.get("/me/inboxes")
             let answer = try await anna.submit("/me/inboxes/2/code", ["code": code])
             #expect(answer.status == 404 || answer.status == 422)
-            #expect(try rig.store.inboxes.userID(verified: PortalFixture.inbox("bob@home.example")) == "bob")
+            #expect(try fixture.store.inboxes.userID(verified: PortalFixture.inbox("bob@home.example")) == "bob")
         }
     }
 
     @Test func messagesToNewInboxesAreLimited() async throws {
-        try await PortalFixture.with(limits: NoticeLimits(perInbox: 5, perUser: 3)) { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with(limits: NoticeLimits(perInbox: 5, perUser: 3)) { fixture in
+            let anna = Browser(fixture)
             try await anna.signIn("anna")
             for (number, expected) in [(1, 303), (2, 303), (3, 409)] {
                 try await anna.get("/me/inboxes")
                 #expect(try await anna.submit("/me/inboxes", ["email": "n\(number)@home.example"]).status == expected)
             }
-            rig.queue.drain()
-            #expect(rig.sink.messages.filter { $0.recipients.first?.hasPrefix("<n") == true }.count == 2)
+            fixture.queue.drain()
+            #expect(fixture.sink.messages.filter { $0.recipients.first?.hasPrefix("<n") == true }.count == 2)
         }
     }
 
     @Test func theLinkOfAVerificationConfirmsByItsButtonAndNotByALook() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes", ["email": "new@home.example"])
-            let link = try rig.link("new@home.example")
-            let phone = Browser(rig)
+            let link = try fixture.link("new@home.example")
+            let phone = Browser(fixture)
             #expect(try await phone.get(link).text.contains("Is this your inbox?"))
-            #expect(try rig.store.inboxes.inboxes(user: "anna").last?.isVerified == false)
+            #expect(try fixture.store.inboxes.inboxes(user: "anna").last?.isVerified == false)
             #expect(try await phone.submit(link, token: false).text.contains("Your inbox is confirmed"))
-            #expect(try rig.store.inboxes.inboxes(user: "anna").last?.isVerified == true)
+            #expect(try fixture.store.inboxes.inboxes(user: "anna").last?.isVerified == true)
             #expect(try await phone.get(link).text.contains("Your inbox is confirmed"))
-            rig.now += 86_400
+            fixture.now += 86_400
             #expect(try await phone.get(link).status == 410)
             #expect(try await phone.submit(link, token: false).status == 409)
         }
@@ -340,7 +345,7 @@ import Testing
     // MARK: Data
 
     @Test func theDownloadHoldsEverythingThatIsStored() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             try await anna.get("/me/addresses/1")
             try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
             let answer = try await anna.get("/me/data.json")
@@ -374,11 +379,11 @@ import Testing
             "authorization_codes": "in sign_ins_under_way",
             "tombstones": "in earlier_accounts",
         ]
-        let rig = try PortalFixture()
-        defer { rig.stop() }
-        let tables: [String] = try rig.store.database.values(
+        let fixture = try PortalFixture()
+        defer { fixture.stop() }
+        let tables: [String] = try fixture.store.database.values(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-        let sections = Set(try rig.store.persons.records(user: "anna", now: rig.now).map(\.name))
+        let sections = Set(try fixture.store.persons.records(user: "anna", now: fixture.now).map(\.name))
         for table in tables where without[table] == nil && UserExportTables.notPersonal[table] == nil {
             #expect(sections.contains(table), "\(table)")
         }
@@ -387,20 +392,20 @@ import Testing
     // MARK: Deletion
 
     @Test func deletionIsAskedForTwiceAndEndsEverything() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             try await anna.get("/me/delete")
             #expect(try await anna.submit("/me/delete").text.contains("Check your inbox"))
-            #expect(try rig.store.users.user("anna").id == "anna")
-            let link = try rig.link("anna@home.example")
-            let other = Browser(rig)
+            #expect(try fixture.store.users.user("anna").id == "anna")
+            let link = try fixture.link("anna@home.example")
+            let other = Browser(fixture)
             #expect(try await other.get(link).location == "/me/sign-in")
             try await other.signIn("bob")
             #expect(try await other.get(link).status == 403)
             #expect(try await anna.get(link).text.contains("Delete everything now?"))
-            let relay = try #require(try rig.store.addresses.addresses(user: "anna").first?.address)
+            let relay = try #require(try fixture.store.addresses.addresses(user: "anna").first?.address)
             #expect(try await anna.submit(link).location == "/me/goodbye")
-            #expect(throws: StoreFailure.refused(.notFound, "")) { try rig.store.users.user("anna") }
-            #expect(try rig.store.relay.relayAddress(localPart: relay.localPart, domain: relay.domain) == nil)
+            #expect(throws: StoreFailure.refused(.notFound, "")) { try fixture.store.users.user("anna") }
+            #expect(try fixture.store.relay.relayAddress(localPart: relay.localPart, domain: relay.domain) == nil)
             #expect(anna.cookies.isEmpty)
             #expect(try await anna.get("/me/goodbye").text.contains("Everything is deleted"))
             #expect(try await anna.get("/me").location == "/me/sign-in")
@@ -408,15 +413,15 @@ import Testing
     }
 
     @Test func aLinkOfDeletionExpiresAndIsNoSignIn() async throws {
-        try await signedIn { rig, anna in
+        try await signedIn { fixture, anna in
             try await anna.get("/me/delete")
             try await anna.submit("/me/delete")
-            let link = try rig.link("anna@home.example")
+            let link = try fixture.link("anna@home.example")
             #expect(try await anna.get(link.replacing("/delete/", with: "/sign-in/")).status == 410)
             try await anna.get(link)
-            rig.now += PageLifetime.link
+            fixture.now += PageLifetime.link
             #expect(try await anna.submit(link).status == 410)
-            #expect(try rig.store.users.user("anna").id == "anna")
+            #expect(try fixture.store.users.user("anna").id == "anna")
         }
     }
 }

@@ -9,8 +9,8 @@ import Testing
 
 @Suite struct ProtectionTests {
     /// Every form of someone who is signed in, as its path would be for account, group and inbox 1.
-    private func forms(_ rig: PortalFixture) -> [String] {
-        rig.routes.filter { $0.method == .post }.map(\.path).filter {
+    private func forms(_ fixture: PortalFixture) -> [String] {
+        fixture.routes.filter { $0.method == .post }.map(\.path).filter {
             !$0.hasPrefix("/me/sign-in") && !$0.hasPrefix("/me/confirm")
         }.map {
             $0.replacing("{token}", with: String(repeating: "a", count: 32)).replacing(/{[a-z]+}/, with: "1")
@@ -18,12 +18,12 @@ import Testing
     }
 
     @Test func noFormIsTakenWithoutItsToken() async throws {
-        try await PortalFixture.with { rig in
-            let (anna, bob) = (Browser(rig), Browser(rig))
+        try await PortalFixture.with { fixture in
+            let (anna, bob) = (Browser(fixture), Browser(fixture))
             try await anna.signIn("anna")
             try await bob.signIn("bob")
             let foreign = try #require(bob.page.first(/name="csrf" value="([a-z2-7]+)"/))
-            let paths = forms(rig)
+            let paths = forms(fixture)
             #expect(paths.count >= 11)
             for path in paths {
                 for fields in [[:], ["csrf": ""], ["csrf": foreign], ["csrf": String(repeating: "a", count: 32)]] {
@@ -33,21 +33,21 @@ import Testing
                 }
             }
             #expect(try await anna.get("/me").status == 200)
-            #expect(try rig.store.addresses.addresses(user: "anna").allSatisfy(\.isForwardingOn))
+            #expect(try fixture.store.addresses.addresses(user: "anna").allSatisfy(\.isForwardingOn))
         }
     }
 
     /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: the session was anyone's.
     @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}"])
     func aSessionBehindAStrangeSpaceIsNone(_ space: String) async throws {
-        try await PortalFixture.with { rig in
-            let thief = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let thief = Browser(fixture)
             try await thief.signIn("bob")
             let session = try #require(thief.cookies["__Host-postern-session"])
-            let victim = try await rig.ask(
+            let victim = try await fixture.ask(
                 .get, "/me", headers: [.cookie: "\(space)__Host-postern-session=\(session)"], body: nil)
             #expect(victim.location == "/me/sign-in")
-            let own = try await rig.ask(.get, "/me", headers: [.cookie: "x=1; __Host-postern-session=\(session)"], body: nil)
+            let own = try await fixture.ask(.get, "/me", headers: [.cookie: "x=1; __Host-postern-session=\(session)"], body: nil)
             #expect(own.status == 200)
         }
     }
@@ -57,18 +57,18 @@ import Testing
         ["Sec-Fetch-Site": "cross-site"], ["Sec-Fetch-Site": "same-site"], ["Origin": "null", "Sec-Fetch-Site": "cross-site"],
     ])
     func whatComesFromElsewhereIsRefusedWithTheRightTokenToo(_ headers: [String: String]) async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.signIn("anna")
             #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "off"], headers: headers).status == 403)
-            #expect(try rig.store.addresses.addresses(user: "anna").allSatisfy(\.isForwardingOn))
+            #expect(try fixture.store.addresses.addresses(user: "anna").allSatisfy(\.isForwardingOn))
         }
     }
 
     /// Under `Referrer-Policy: no-referrer` browsers send `Origin: null` with our own forms: they were refused.
     @Test func ourOwnFormsComeFromNowhere() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.signIn("anna")
             let headers = ["Origin": "null", "Sec-Fetch-Site": "same-origin"]
             #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "off"], headers: headers).status == 303)
@@ -76,14 +76,14 @@ import Testing
     }
 
     @Test func aWrongAddressInABrowserIsAPageAndForAProgramAProblem() async throws {
-        try await PortalFixture.with { rig in
+        try await PortalFixture.with { fixture in
             let browser: HTTPFields = [.accept: "text/html,application/xhtml+xml,*/*;q=0.8"]
             for (path, method, status, isPage) in [
                 ("/", HTTPRequest.Method.get, 404, true), ("/nothing", .get, 404, true), ("/me/nothing", .get, 404, true),
                 ("/me/sign-out", .get, 405, true), ("/me", .put, 405, true), ("/v1/nothing", .get, 404, false),
                 ("/auth/nothing", .get, 404, false),
             ] {
-                let answer = try await rig.ask(method, path, headers: browser, body: nil)
+                let answer = try await fixture.ask(method, path, headers: browser, body: nil)
                 #expect(answer.status == status, "\(path)")
                 #expect(
                     answer.header("Content-Type") == (isPage ? "text/html; charset=utf-8" : "application/problem+json"), "\(path)"
@@ -93,20 +93,21 @@ import Testing
             }
             // Programs say what they take, or nothing.
             #expect(
-                try await rig.ask(.get, "/nothing", headers: [.accept: "*/*"], body: nil).header("Content-Type")
+                try await fixture.ask(.get, "/nothing", headers: [.accept: "*/*"], body: nil).header("Content-Type")
                     == "application/problem+json")
-            #expect(try await rig.ask(.get, "/me/nothing", headers: [:], body: nil).header("Content-Type").hasPrefix("text/html"))
+            #expect(
+                try await fixture.ask(.get, "/me/nothing", headers: [:], body: nil).header("Content-Type").hasPrefix("text/html"))
         }
     }
 
     @Test func whoIsNotSignedInIsLedToTheDoorEverywhere() async throws {
-        try await PortalFixture.with { rig in
-            let stranger = Browser(rig)
-            for path in forms(rig) {
+        try await PortalFixture.with { fixture in
+            let stranger = Browser(fixture)
+            for path in forms(fixture) {
                 let answer = try await stranger.submit(path, token: false)
                 #expect(answer.location == "/me/sign-in", "\(path)")
             }
-            let pages = rig.routes.filter { $0.method == .get }.map(\.path).filter { path in
+            let pages = fixture.routes.filter { $0.method == .get }.map(\.path).filter { path in
                 !["/me/style.css", "/me/mark.svg", "/me/passkey.js", "/me/sign-in", "/me/sent", "/me/goodbye"].contains(path)
                     && !path.contains("sign-in/")
                     && !path.contains("confirm/")
@@ -123,13 +124,13 @@ import Testing
 
     /// What belongs to someone else is not there, whatever is done with its number.
     @Test func usersCannotReachWhatIsAnothers() async throws {
-        try await PortalFixture.with { rig in
+        try await PortalFixture.with { fixture in
             // Numbers are each user's own: this one bob has not.
-            let second = try rig.store.inboxes.add(
+            let second = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("anna@work.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
             )
             #expect(second.number == 2)
-            let bob = Browser(rig)
+            let bob = Browser(fixture)
             try await bob.signIn("bob")
             for path in ["/me/addresses/1", "/me/addresses/1/apps/1", "/me/addresses/99", "/me/addresses/x", "/me/addresses/-1"] {
                 #expect(try await bob.get(path).status == 404, "\(path)")
@@ -144,14 +145,14 @@ import Testing
                 try await bob.get("/me")
                 #expect(try await bob.submit(path, fields).status == 404, "\(path)")
             }
-            #expect(try rig.store.inboxes.inboxes(user: "anna").count == 2)
-            #expect(try rig.store.addresses.addresses(user: "anna").allSatisfy { $0.isForwardingOn && $0.hasLiveGrant })
+            #expect(try fixture.store.inboxes.inboxes(user: "anna").count == 2)
+            #expect(try fixture.store.addresses.addresses(user: "anna").allSatisfy { $0.isForwardingOn && $0.hasLiveGrant })
         }
     }
 
     @Test func everyPageForbidsForeignScriptsFramesReferrersAndStorage() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             var answers = [
                 try await anna.get("/me/sign-in"), try await anna.get("/me/sent"),
                 try await anna.get("/me/confirm/" + String(repeating: "a", count: 32)),
@@ -191,8 +192,8 @@ import Testing
 
     /// A team chose its name, and a user typed an address: neither is markup.
     @Test func whatOthersWroteIsEscaped() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.signIn("anna")
             #expect(anna.page.text.contains("The &lt;Juice&gt; Company") && !anna.page.text.contains("<Juice>"))
             try await anna.get("/me/addresses/1")
@@ -202,15 +203,15 @@ import Testing
     }
 
     @Test func nothingPrivateIsLogged() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.signIn("anna")
-            let link = try rig.link("anna@home.example")
+            let link = try fixture.link("anna@home.example")
             try await anna.get("/me/inboxes")
             try await anna.submit("/me/inboxes", ["email": "other@home.example"])
-            rig.queue.drain()
-            #expect(rig.log.lines.count > 5)
-            for line in rig.log.lines {
+            fixture.queue.drain()
+            #expect(fixture.log.lines.count > 5)
+            for line in fixture.log.lines {
                 #expect(!line.contains("home.example"))
                 #expect(!line.contains(link.suffix(32)) && !anna.cookies.values.contains(where: line.contains))
             }
@@ -219,21 +220,23 @@ import Testing
 
     @Test(arguments: ["a=%FF", "a=%zz", "a=1&a=2", "a=1&b=2&c=3&d=4&e=5&f=6&g=7&h=8&i=9&j=1&k=2"])
     func malformedFormsAreRefused(_ body: String) async throws {
-        try await PortalFixture.with { rig in
-            let answer = try await rig.ask(
+        try await PortalFixture.with { fixture in
+            let answer = try await fixture.ask(
                 .post, "/me/sign-in", headers: [.contentType: "application/x-www-form-urlencoded"], body: body)
             #expect(answer.status == 400 && answer.text.contains("<h1>"))
-            #expect(try await rig.ask(.post, "/me/sign-in", headers: [.contentType: "text/plain"], body: "a=1").status == 415)
+            #expect(try await fixture.ask(.post, "/me/sign-in", headers: [.contentType: "text/plain"], body: "a=1").status == 415)
             let large = String(repeating: "a", count: PortalPage.formLimit + 1)
             #expect(
-                try await rig.ask(.post, "/me/sign-in", headers: [.contentType: "application/x-www-form-urlencoded"], body: large)
-                    .status == 413)
+                try await fixture.ask(
+                    .post, "/me/sign-in", headers: [.contentType: "application/x-www-form-urlencoded"], body: large
+                )
+                .status == 413)
         }
     }
 
     @Test func withoutAPublicAddressThereIsNoPage() throws {
-        let rig = try PortalFixture(url: nil)
-        defer { rig.stop() }
-        #expect(rig.routes.isEmpty)
+        let fixture = try PortalFixture(url: nil)
+        defer { fixture.stop() }
+        #expect(fixture.routes.isEmpty)
     }
 }

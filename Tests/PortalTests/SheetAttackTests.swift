@@ -8,52 +8,52 @@ import Testing
 @testable import Portal
 
 @Suite struct SheetAttackTests {
-    private func answers(_ rig: SheetFixture) throws -> Int64? {
-        try rig.fixture.store.database.value("SELECT COUNT(*) FROM authorization_answers")
+    private func answers(_ sheet: SheetFixture) throws -> Int64? {
+        try sheet.fixture.store.database.value("SELECT COUNT(*) FROM authorization_answers")
     }
 
     /// Requests with prompt=none wrote a row each, without anyone being signed in and without a limit.
     @Test func nothingIsStoredForWhoeverIsNotSignedIn() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
             for mode in ["query", "form_post", "web_message"] {
-                try await rig.open(anna, ["prompt": "none", "response_mode": mode])
+                try await sheet.open(anna, ["prompt": "none", "response_mode": mode])
                 #expect(mode == "query" || anna.page.text.contains("login_required"))
                 #expect(mode == "query" || anna.page.header("Content-Security-Policy").contains("frame-ancestors 'none'"))
                 #expect(anna.page.header("Cross-Origin-Opener-Policy") == "")
             }
-            try await rig.open(anna)
-            #expect(try await rig.press(anna, "cancel")["error"] == "access_denied")
-            #expect(try answers(rig) == 0)
+            try await sheet.open(anna)
+            #expect(try await sheet.press(anna, "cancel")["error"] == "access_denied")
+            #expect(try answers(sheet) == 0)
         }
     }
 
     /// HEAD answered the request, and signed out.
     @Test func aLookAtAnAddressDoesNothing() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
-            try await rig.open(anna)
-            _ = try await rig.press(anna, "continue")
-            let stored = try answers(rig)
+            try await sheet.open(anna)
+            _ = try await sheet.press(anna, "continue")
+            let stored = try answers(sheet)
             let there = try #require(
                 try await anna.get("/auth/authorize?\(SheetFixture.query(["prompt": "none"]))").location)
             let cookies = anna.cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; ")
-            let look = try await rig.fixture.ask(
+            let look = try await sheet.fixture.ask(
                 .head, String(there.dropFirst(PortalFixture.url.count)), headers: [.cookie: cookies], body: nil)
             #expect(look.location == "/sign-in" && look.text.isEmpty)
-            #expect(try answers(rig) == stored)
+            #expect(try answers(sheet) == stored)
             try await anna.follow()
             #expect(try SheetFixture.answer(anna)["code"] != nil)
         }
     }
 
     @Test func aRedirectURIThatWasTakenAwayMeanwhileGetsNothing() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
-            try await rig.open(anna)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna)
             let request = try SheetFixture.request(anna)
-            try rig.fixture.store.clients.removeRedirect(
+            try sheet.fixture.store.clients.removeRedirect(
                 team: "soda", clientID: "com.soda.app", uri: SheetFixture.redirect, PortalFixture.change)
             let answer = try await anna.submit("/sign-in", ["decision": "cancel", "request": request])
             #expect(answer.status == 410 && answer.location == nil)
@@ -62,16 +62,16 @@ import Testing
 
     /// The consent was kept although the answer went nowhere: the request was another's by then.
     @Test func aRequestThatWasAnsweredIsNotConsentedToAgain() async throws {
-        try await SheetFixture.with { rig in
-            let (anna, bob) = (Browser(rig.fixture), Browser(rig.fixture))
+        try await SheetFixture.with { sheet in
+            let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await anna.signIn("anna")
             try await bob.signIn("bob")
-            try await rig.open(anna)
+            try await sheet.open(anna)
             let request = try SheetFixture.request(anna)
             try await bob.get("/sign-in?request=\(request)")
-            _ = try await rig.press(anna, "continue")
+            _ = try await sheet.press(anna, "continue")
             #expect(try await bob.submit("/sign-in", ["decision": "continue", "request": request]).status == 409)
-            #expect(try rig.fixture.store.provider.consent(user: "bob", clientID: "com.soda.app") == nil)
+            #expect(try sheet.fixture.store.provider.consent(user: "bob", clientID: "com.soda.app") == nil)
         }
     }
 }

@@ -95,46 +95,46 @@ struct SheetFixture {
 
 @Suite struct SheetTests {
     @Test func aNewUserOfAnAppHidesTheAddressAndTheAppGetsARelayAddress() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
-            #expect(try await rig.open(anna).text.contains("Sign in to continue to Soda"))
-            try await rig.signIn(anna)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            #expect(try await sheet.open(anna).text.contains("Sign in to continue to Soda"))
+            try await sheet.signIn(anna)
             #expect(anna.page.text.contains("<h1>Continue to Soda</h1>"))
             #expect(anna.page.text.contains(#"value="hide" checked>"#))
             #expect(anna.page.text.contains("Your inbox is anna@home.example."))
-            let answer = try await rig.press(anna, "continue", ["email": "hide", "first_name": "Anna", "last_name": "Li"])
+            let answer = try await sheet.press(anna, "continue", ["email": "hide", "first_name": "Anna", "last_name": "Li"])
             #expect(answer["state"] == "s-1" && answer["iss"] == PortalFixture.url)
-            let claims = try await rig.claims(answer["code"])
+            let claims = try await sheet.claims(answer["code"])
             #expect(claims["email"]?.string?.hasSuffix("@relay.example") == true)
             #expect(claims["is_private_email"] == .bool(true) && claims["nonce"]?.string == "n-1")
             #expect(claims["amr"]?.array?.compactMap(\.string) == ["otp"])
             // The second time is one click, and gives the same address.
-            #expect(try await rig.open(anna).text.contains("You have used it before"))
+            #expect(try await sheet.open(anna).text.contains("You have used it before"))
             #expect(!anna.page.text.contains("first_name"))
-            let again = try await rig.claims(try await rig.press(anna, "continue")["code"])
+            let again = try await sheet.claims(try await sheet.press(anna, "continue")["code"])
             #expect(again["email"] == claims["email"] && again["sub"] == claims["sub"])
         }
     }
 
     @Test func whoeverSharesTheAddressGivesTheInboxThatTheyChose() async throws {
-        try await SheetFixture.with { rig in
-            _ = try rig.fixture.store.inboxes.add(
+        try await SheetFixture.with { sheet in
+            _ = try sheet.fixture.store.inboxes.add(
                 user: "anna", try PortalFixture.inbox("anna@work.example"), isVerified: true, isReplyOnly: false,
                 PortalFixture.change)
-            let anna = Browser(rig.fixture)
-            try await rig.open(anna)
-            try await rig.signIn(anna)
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna)
+            try await sheet.signIn(anna)
             #expect(anna.page.text.contains(#"<option value="1" selected>anna@home.example</option>"#))
-            let answer = try await rig.press(anna, "continue", ["email": "share", "inbox": "2"])
-            #expect(try await rig.claims(answer["code"])["email"]?.string == "anna@work.example")
+            let answer = try await sheet.press(anna, "continue", ["email": "share", "inbox": "2"])
+            #expect(try await sheet.claims(answer["code"])["email"]?.string == "anna@work.example")
         }
     }
 
     @Test func anInboxOfSomeoneElseCannotBeChosen() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
-            try await rig.open(anna)
-            try await rig.signIn(anna)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna)
+            try await sheet.signIn(anna)
             let request = try SheetFixture.request(anna)
             for inbox in ["2", "999999", "-1"] {
                 let page = try await anna.submit(
@@ -142,93 +142,93 @@ struct SheetFixture {
                 #expect(page.status == 404)
                 try await anna.get("/sign-in?request=\(request)")
             }
-            #expect(try rig.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
+            #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
         }
     }
 
     @Test func cancellingTellsTheAppBeforeAndAfterSigningIn() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
-            try await rig.open(anna)
-            #expect(try await rig.press(anna, "cancel")["error"] == "access_denied")
-            try await rig.open(anna)
-            try await rig.signIn(anna)
-            #expect(try await rig.press(anna, "cancel")["error"] == "access_denied")
-            #expect(try rig.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna)
+            #expect(try await sheet.press(anna, "cancel")["error"] == "access_denied")
+            try await sheet.open(anna)
+            try await sheet.signIn(anna)
+            #expect(try await sheet.press(anna, "cancel")["error"] == "access_denied")
+            #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
         }
     }
 
     @Test func promptNoneAsksNoOne() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
-            try await rig.open(anna, ["prompt": "none"])
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna, ["prompt": "none"])
             #expect(try SheetFixture.answer(anna)["error"] == "login_required")
-            try await rig.open(anna)
-            try await rig.signIn(anna)
-            try await rig.open(anna, ["prompt": "none"])
+            try await sheet.open(anna)
+            try await sheet.signIn(anna)
+            try await sheet.open(anna, ["prompt": "none"])
             #expect(try SheetFixture.answer(anna)["error"] == "consent_required")
-            try await rig.open(anna)
-            _ = try await rig.press(anna, "continue")
-            try await rig.open(anna, ["prompt": "none"])
+            try await sheet.open(anna)
+            _ = try await sheet.press(anna, "continue")
+            try await sheet.open(anna, ["prompt": "none"])
             #expect(try SheetFixture.answer(anna)["code"] != nil)
         }
     }
 
     @Test func anAppThatAsksForANewSignInGetsOne() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
-            rig.fixture.now += 100
-            #expect(try await rig.open(anna).text.contains("Continue to Soda"))
+            sheet.fixture.now += 100
+            #expect(try await sheet.open(anna).text.contains("Continue to Soda"))
             for changes in [["prompt": "login"], ["max_age": "60"]] {
-                #expect(try await rig.open(anna, changes).text.contains("Sign in to continue to Soda"))
+                #expect(try await sheet.open(anna, changes).text.contains("Sign in to continue to Soda"))
             }
             // What was opened before cannot be used with the old session either.
             let request = try SheetFixture.request(anna)
-            try await rig.open(anna)
+            try await sheet.open(anna)
             try await anna.submit("/sign-in", ["decision": "continue", "request": request])
             #expect(try await anna.follow().text.contains("Sign in to continue to Soda"))
-            try await rig.signIn(anna)
+            try await sheet.signIn(anna)
             #expect(anna.page.text.contains("<h1>Continue to Soda</h1>"))
-            let claims = try await rig.claims(try await rig.press(anna, "continue")["code"])
-            #expect(claims["auth_time"]?.number?.integer == rig.fixture.now)
+            let claims = try await sheet.claims(try await sheet.press(anna, "continue")["code"])
+            #expect(claims["auth_time"]?.number?.integer == sheet.fixture.now)
         }
     }
 
     @Test func anotherAccountIsOneClickAway() async throws {
-        try await SheetFixture.with { rig in
-            let browser = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let browser = Browser(sheet.fixture)
             try await browser.signIn("anna")
-            try await rig.open(browser, ["prompt": "select_account"])
+            try await sheet.open(browser, ["prompt": "select_account"])
             #expect(browser.page.text.contains("Signed in with anna@home.example."))
             try await browser.submit("/sign-in", ["decision": "other", "request": try SheetFixture.request(browser)])
             #expect(try await browser.follow().text.contains("Sign in to continue to Soda"))
-            try await rig.signIn(browser, "bob@home.example")
+            try await sheet.signIn(browser, "bob@home.example")
             #expect(browser.page.text.contains("Signed in with bob@home.example."))
         }
     }
 
     @Test func aTokenThatMeansAnotherUserLeadsToTheDoor() async throws {
-        try await SheetFixture.with { rig in
-            let (anna, bob) = (Browser(rig.fixture), Browser(rig.fixture))
+        try await SheetFixture.with { sheet in
+            let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await anna.signIn("anna")
-            try await rig.open(anna, ["response_type": "code id_token", "response_mode": "form_post"])
+            try await sheet.open(anna, ["response_type": "code id_token", "response_mode": "form_post"])
             let request = try SheetFixture.request(anna)
             try await anna.submit("/sign-in", ["decision": "continue", "request": request])
             let hint = try #require(try await anna.follow().first(/name="id_token" value="([^"]+)"/))
             try await bob.signIn("bob")
-            #expect(try await rig.open(bob, ["id_token_hint": hint]).text.contains("Sign in to continue to Soda"))
-            try await rig.open(bob, ["id_token_hint": hint, "prompt": "none"])
+            #expect(try await sheet.open(bob, ["id_token_hint": hint]).text.contains("Sign in to continue to Soda"))
+            try await sheet.open(bob, ["id_token_hint": hint, "prompt": "none"])
             #expect(try SheetFixture.answer(bob)["error"] == "login_required")
-            #expect(try await rig.open(anna, ["id_token_hint": hint]).text.contains("You have used it before"))
+            #expect(try await sheet.open(anna, ["id_token_hint": hint]).text.contains("You have used it before"))
         }
     }
 
     @Test func consentCannotBeSentFromElsewhere() async throws {
-        try await SheetFixture.with { rig in
-            let (anna, mallory) = (Browser(rig.fixture), Browser(rig.fixture))
+        try await SheetFixture.with { sheet in
+            let (anna, mallory) = (Browser(sheet.fixture), Browser(sheet.fixture))
             try await anna.signIn("anna")
-            try await rig.open(anna)
+            try await sheet.open(anna)
             let request = try SheetFixture.request(anna)
             let fields = ["decision": "continue", "email": "share", "request": request]
             #expect(try await anna.submit("/sign-in", fields, token: false).status == 403)
@@ -240,14 +240,14 @@ struct SheetFixture {
             var forged = fields
             forged["csrf"] = token
             #expect(try await anna.submit("/sign-in", forged, token: false).status == 403)
-            #expect(try rig.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
+            #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
         }
     }
 
     @Test func aUserWhoFollowsAnotherBrowsersRequestGivesItNothing() async throws {
-        try await SheetFixture.with { rig in
-            let (anna, mallory) = (Browser(rig.fixture), Browser(rig.fixture))
-            try await rig.open(mallory)
+        try await SheetFixture.with { sheet in
+            let (anna, mallory) = (Browser(sheet.fixture), Browser(sheet.fixture))
+            try await sheet.open(mallory)
             let request = try SheetFixture.request(mallory)
             try await anna.signIn("anna")
             try await anna.get("/sign-in?request=\(request)")
@@ -262,17 +262,17 @@ struct SheetFixture {
     }
 
     @Test func aRequestIsAnsweredOnceAndForAnHour() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
-            try await rig.open(anna)
+            try await sheet.open(anna)
             let request = try SheetFixture.request(anna)
-            #expect(try await rig.press(anna, "continue")["code"] != nil)
+            #expect(try await sheet.press(anna, "continue")["code"] != nil)
             try await anna.get("/sign-in?request=\(request)")
             #expect(try await anna.submit("/sign-in", ["decision": "continue", "request": request]).status == 409)
-            try await rig.open(anna)
+            try await sheet.open(anna)
             let late = try SheetFixture.request(anna)
-            rig.fixture.now += PendingAuthorization.lifetime
+            sheet.fixture.now += PendingAuthorization.lifetime
             #expect(try await anna.get("/sign-in?request=\(late)").status == 410)
             #expect(try await anna.get("/sign-in?request=AAAA").status == 410)
             #expect(try await anna.get("/sign-in").status == 410)
@@ -280,8 +280,8 @@ struct SheetFixture {
     }
 
     @Test func noPageOfASignInCanBeFramedAndAPopupKeepsItsOpener() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
             func check(opener: Bool) {
                 #expect(anna.page.header("X-Frame-Options") == "DENY")
                 #expect(anna.page.header("Content-Security-Policy").contains("frame-ancestors 'none'"))
@@ -289,22 +289,22 @@ struct SheetFixture {
                 #expect((anna.page.header("Cross-Origin-Opener-Policy") == "") == opener)
             }
             for mode in ["web_message", "query"] {
-                rig.fixture.now += 1
-                try await rig.open(anna, ["response_mode": mode, "prompt": "login"])
+                sheet.fixture.now += 1
+                try await sheet.open(anna, ["response_mode": mode, "prompt": "login"])
                 check(opener: mode == "web_message")
-                try await rig.signIn(anna)
+                try await sheet.signIn(anna)
                 check(opener: mode == "web_message")
             }
         }
     }
 
     @Test func theLinkOfAMessageLeadsToTheSameApp() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
-            try await rig.open(anna)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await sheet.open(anna)
             try await anna.submit(
                 "/me/sign-in", ["email": "anna@home.example", "request": try SheetFixture.request(anna)])
-            let link = try rig.fixture.link("anna@home.example")
+            let link = try sheet.fixture.link("anna@home.example")
             try await anna.get(link)
             try await anna.submit(link)
             #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
@@ -315,12 +315,12 @@ struct SheetFixture {
     }
 
     @Test func anAppThatWasRemovedMeanwhileGetsNothing() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
-            try await rig.open(anna)
+            try await sheet.open(anna)
             let request = try SheetFixture.request(anna)
-            try rig.fixture.store.apps.remove(team: "soda", clientID: "com.soda.app", PortalFixture.change)
+            try sheet.fixture.store.apps.remove(team: "soda", clientID: "com.soda.app", PortalFixture.change)
             let answer = try await anna.submit("/sign-in", ["decision": "continue", "request": request])
             #expect(answer.status == 404 || answer.status == 410)
             #expect([404, 410].contains(try await anna.get("/sign-in?request=\(request)").status))
@@ -328,8 +328,8 @@ struct SheetFixture {
     }
 
     @Test func anAppSignsItsUserOut() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
             try await anna.get("/auth/end-session?client_id=com.soda.app")
             #expect(try await anna.follow().text.contains("Sign out?"))
@@ -343,10 +343,10 @@ struct SheetFixture {
     }
 
     @Test func theNameThatAUserTypesIsCheckedAndGivenOnce() async throws {
-        try await SheetFixture.with { rig in
-            let anna = Browser(rig.fixture)
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
             try await anna.signIn("anna")
-            try await rig.open(anna, ["response_mode": "form_post"])
+            try await sheet.open(anna, ["response_mode": "form_post"])
             let request = try SheetFixture.request(anna)
             let bad = try await anna.submit(
                 "/sign-in", ["decision": "continue", "first_name": "A\u{202E}b", "request": request])

@@ -9,8 +9,8 @@ import Testing
 
 @Suite struct SignInTests {
     @Test func aLinkFromTheInboxSignsIn() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             #expect(try await anna.get("/me").location == "/me/sign-in")
             try await anna.signIn("anna")
             #expect(anna.page.status == 200 && anna.page.text.contains("Your addresses"))
@@ -21,38 +21,38 @@ import Testing
 
     /// Whether someone is known here shows neither in the answer nor in what is done before it.
     @Test func knownAndUnknownInboxesGetTheSameAnswer() async throws {
-        try await PortalFixture.with { rig in
+        try await PortalFixture.with { fixture in
             var answers: [Response] = []
             for inbox in ["anna@home.example", "nobody@home.example", "someone@relay.example"] {
-                let visitor = Browser(rig)
+                let visitor = Browser(fixture)
                 try await visitor.get("/me/sign-in")
                 answers.append(try await visitor.submit("/me/sign-in", ["email": inbox]))
             }
             #expect(Set(answers.map(\.status)) == [303] && Set(answers.map(\.location)) == ["/me/sent"])
             #expect(Set(answers.map(\.text)).count == 1)
-            #expect(rig.mailCount("anna@home.example") == 1 && rig.mailCount("nobody@home.example") == 0)
+            #expect(fixture.mailCount("anna@home.example") == 1 && fixture.mailCount("nobody@home.example") == 0)
         }
     }
 
     /// The limit of an inbox would show that it is known, if it were told.
     @Test func beyondTheLimitTheAnswerIsStillTheSame() async throws {
-        try await PortalFixture.with(limits: NoticeLimits(perInbox: 2)) { rig in
+        try await PortalFixture.with(limits: NoticeLimits(perInbox: 2)) { fixture in
             for _ in 0..<4 {
-                let visitor = Browser(rig)
+                let visitor = Browser(fixture)
                 try await visitor.get("/me/sign-in")
                 #expect(try await visitor.submit("/me/sign-in", ["email": "anna@home.example"]).location == "/me/sent")
             }
-            #expect(rig.mailCount("anna@home.example") == 2)
-            #expect(!rig.log.lines.contains { $0.contains("anna@") || $0.contains("home.example") })
+            #expect(fixture.mailCount("anna@home.example") == 2)
+            #expect(!fixture.log.lines.contains { $0.contains("anna@") || $0.contains("home.example") })
         }
     }
 
     @Test func aLinkWorksOnceAndForAWhile() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.get("/me/sign-in")
             try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
-            let link = try rig.link("anna@home.example")
+            let link = try fixture.link("anna@home.example")
             // Looking at it, as mail programs do, uses nothing up.
             for _ in 0..<3 { #expect(try await anna.get(link).status == 200) }
             let browser = anna.cookies["__Host-postern-browser"]
@@ -60,24 +60,24 @@ import Testing
             anna.take("__Host-postern-browser", browser)
             #expect(try await anna.get(link).status == 410)
 
-            let late = Browser(rig)
+            let late = Browser(fixture)
             try await late.get("/me/sign-in")
             try await late.submit("/me/sign-in", ["email": "anna@home.example"])
-            let second = try rig.link("anna@home.example")
+            let second = try fixture.link("anna@home.example")
             try await late.get(second)
-            rig.now += PageLifetime.link
+            fixture.now += PageLifetime.link
             #expect(try await late.submit(second).status == 410)
             #expect(try await late.get("/me").location == "/me/sign-in")
         }
     }
 
     @Test func aLinkIsWorthNothingInAnotherBrowser() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.get("/me/sign-in")
             try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
-            let link = try rig.link("anna@home.example")
-            let thief = Browser(rig)
+            let link = try fixture.link("anna@home.example")
+            let thief = Browser(fixture)
             #expect(try await thief.get(link).status == 403)
             #expect(thief.page.text.contains("another browser") && !thief.page.text.contains("anna"))
             #expect(try await thief.submit(link, token: false).status == 403)
@@ -93,13 +93,13 @@ import Testing
 
     /// A session cookie that someone planted before signing in is not the one that is signed in.
     @Test func aPlantedSessionCookieNeverSignsAnybodyIn() async throws {
-        try await PortalFixture.with { rig in
+        try await PortalFixture.with { fixture in
             let planted = String(repeating: "a", count: 32)
-            let anna = Browser(rig)
+            let anna = Browser(fixture)
             anna.take("__Host-postern-session", planted)
             try await anna.signIn("anna")
             #expect(anna.cookies["__Host-postern-session"] != planted)
-            let thief = Browser(rig)
+            let thief = Browser(fixture)
             thief.take("__Host-postern-session", planted)
             #expect(try await thief.get("/me").location == "/me/sign-in")
         }
@@ -107,33 +107,33 @@ import Testing
 
     /// Signing in again ends the session that the browser had, and changes the cookie that links are bound to.
     @Test func everySignInMakesNewCookies() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.signIn("anna")
             let first = anna.cookies
             try await anna.signIn("anna")
             // But the one that says that the browser is known, which opens nothing.
             for (name, value) in anna.cookies where name != "__Host-postern-known" { #expect(first[name] != value) }
-            let old = Browser(rig)
+            let old = Browser(fixture)
             old.take("__Host-postern-session", first["__Host-postern-session"])
             #expect(try await old.get("/me").location == "/me/sign-in")
         }
     }
 
     @Test func aSessionEndsWhenNobodyUsesIt() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.signIn("anna")
-            rig.now += PageLifetime.idle - 1
+            fixture.now += PageLifetime.idle - 1
             #expect(try await anna.get("/me").status == 200)
-            rig.now += PageLifetime.idle
+            fixture.now += PageLifetime.idle
             #expect(try await anna.get("/me").location == "/me/sign-in")
         }
     }
 
     @Test func signingOutEverywhereEndsOtherBrowsersToo() async throws {
-        try await PortalFixture.with { rig in
-            let (anna, phone) = (Browser(rig), Browser(rig))
+        try await PortalFixture.with { fixture in
+            let (anna, phone) = (Browser(fixture), Browser(fixture))
             try await anna.signIn("anna")
             try await phone.signIn("anna")
             try await anna.get("/me/data")
@@ -143,11 +143,11 @@ import Testing
     }
 
     @Test func cookiesAreForTheServerAlone() async throws {
-        try await PortalFixture.with { rig in
-            let anna = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
             try await anna.get("/me/sign-in")
             try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
-            let link = try rig.link("anna@home.example")
+            let link = try fixture.link("anna@home.example")
             try await anna.get(link)
             let cookies = try await anna.submit(link).headers[values: .setCookie]
             // Session, browser, and that it is known.
@@ -159,8 +159,8 @@ import Testing
                 #expect(!cookie.contains("Domain"))
             }
         }
-        try await PortalFixture.with(url: "http://127.0.0.1:8890") { rig in
-            let cookie = try await Browser(rig).get("/me/sign-in").headers[.setCookie] ?? ""
+        try await PortalFixture.with(url: "http://127.0.0.1:8890") { fixture in
+            let cookie = try await Browser(fixture).get("/me/sign-in").headers[.setCookie] ?? ""
             #expect(cookie.hasPrefix("postern-browser=") && !cookie.contains("Secure"))
         }
     }
@@ -169,12 +169,12 @@ import Testing
         "", "anna", "anna@", "a b@home.example", "anna@home.example,bob@home.example", "anna@home.example\r\nBcc: x@y.example",
     ])
     func whatIsNoAddressIsSaidToBeNone(_ text: String) async throws {
-        try await PortalFixture.with { rig in
-            let visitor = Browser(rig)
+        try await PortalFixture.with { fixture in
+            let visitor = Browser(fixture)
             try await visitor.get("/me/sign-in")
             let answer = try await visitor.submit("/me/sign-in", ["email": text])
             #expect(answer.status == 422 && answer.text.contains("not a valid email address"))
-            #expect(rig.mailCount("anna@home.example") == 0)
+            #expect(fixture.mailCount("anna@home.example") == 0)
         }
     }
 
@@ -182,9 +182,9 @@ import Testing
     @Test func whoAsksForLinksAgainAndAgainHasToWait() async throws {
         func answers(_ email: String) async throws -> [Int] {
             var statuses: [Int] = []
-            try await PortalFixture.with { rig in
+            try await PortalFixture.with { fixture in
                 for _ in 0..<12 {
-                    let visitor = Browser(rig)
+                    let visitor = Browser(fixture)
                     try await visitor.get("/me/sign-in")
                     let answer = try await visitor.submit(
                         "/me/sign-in", ["email": email], headers: ["X-Forwarded-For": "203.0.113.9, 192.0.2.1"])
@@ -194,7 +194,7 @@ import Testing
                         #expect(answer.text.contains("Too many links"))
                     }
                 }
-                let neighbour = Browser(rig)
+                let neighbour = Browser(fixture)
                 try await neighbour.get("/me/sign-in")
                 // Only the last entry is the proxy's own.
                 #expect(

@@ -18,56 +18,57 @@ import Testing
     }()
 
     @Test func aReplacedBodyArrivesAsItIs() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
-        try Data(Self.difficult).write(to: URL(fileURLWithPath: rig.folder + "/body"))
-        try rig.script("body \(rig.folder)/body\n")
-        let message = try rig.relay(mail(["From: a@out.test", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8"]))
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
+        try Data(Self.difficult).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
+        try fixture.script("body \(fixture.folder)/body\n")
+        let message = try fixture.relay(
+            mail(["From: a@out.test", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8"]))
         #expect(message.body == Self.difficult)
     }
 
     @Test func theFilterSeesTheBodyAsItIs() throws {
-        let rig = try PostfixFixture("body-echo\n")
-        defer { rig.stop() }
+        let fixture = try PostfixFixture("body-echo\n")
+        defer { fixture.stop() }
         let header = Array(mail(["From: a@out.test"], body: "").utf8)
-        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: header + Self.difficult)
+        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: header + Self.difficult)
         #expect(result.data?.code == 250)
-        let message = try rig.sink.wait(for: 1)[0]
+        let message = try fixture.sink.wait(for: 1)[0]
         #expect(message.body == Self.difficult)
-        #expect(rig.seen("eom").first?.contains("body=\(Self.difficult.count) ") == true)
+        #expect(fixture.seen("eom").first?.contains("body=\(Self.difficult.count) ") == true)
     }
 
     @Test func aBodyCanBecomeEmptyAndAnEmptyOneCanBeFilled() throws {
-        let rig = try PostfixFixture("body-empty\n")
-        defer { rig.stop() }
-        #expect(try rig.relay(mail(["From: a@out.test"])).body.isEmpty)
-        try Data("filled\r\n".utf8).write(to: URL(fileURLWithPath: rig.folder + "/body"))
-        try rig.script("body \(rig.folder)/body\n")
-        #expect(try rig.relay(mail(["From: a@out.test"], body: "")).body == Array("filled\r\n".utf8))
+        let fixture = try PostfixFixture("body-empty\n")
+        defer { fixture.stop() }
+        #expect(try fixture.relay(mail(["From: a@out.test"])).body.isEmpty)
+        try Data("filled\r\n".utf8).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
+        try fixture.script("body \(fixture.folder)/body\n")
+        #expect(try fixture.relay(mail(["From: a@out.test"], body: "")).body == Array("filled\r\n".utf8))
     }
 
     /// Postfix ends a body that does not end in CRLF.
     @Test func aBodyWithoutLineEndGetsOne() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
-        try Data("no end".utf8).write(to: URL(fileURLWithPath: rig.folder + "/body"))
-        try rig.script("body \(rig.folder)/body\n")
-        #expect(try rig.relay(mail(["From: a@out.test"])).body == Array("no end\r\n".utf8))
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
+        try Data("no end".utf8).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
+        try fixture.script("body \(fixture.folder)/body\n")
+        #expect(try fixture.relay(mail(["From: a@out.test"])).body == Array("no end\r\n".utf8))
     }
 
     @Test func twentyFiveMegabytesPassAndTheFilterStaysSmall() throws {
-        let rig = try PostfixFixture("add X-Seen  yes\n")
-        defer { rig.stop() }
+        let fixture = try PostfixFixture("add X-Seen  yes\n")
+        defer { fixture.stop() }
         let line = Array(String(repeating: "0123456789abcdef", count: 4).utf8) + [0x0D, 0x0A]
         var body = [UInt8]()
         body.reserveCapacity(26_000_000)
         while body.count < 25_000_000 { body += line }
-        let result = try rig.postfix.send(
+        let result = try fixture.postfix.send(
             from: "<a@out.test>", to: ["<user@relay.test>"], message: Array("From: a@out.test\r\n\r\n".utf8) + body)
         #expect(result.data?.code == 250)
-        let message = try rig.sink.wait(for: 1)[0]
+        let message = try fixture.sink.wait(for: 1)[0]
         #expect(message.body == body)
-        let memory = try #require(rig.filter.memory("VmHWM"))
+        let memory = try #require(fixture.filter.memory("VmHWM"))
         print("filter after a message of 25 MB: at most \(memory) KiB")
         #expect(memory < 60_000)
     }

@@ -19,10 +19,10 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     @Test(needsPostfix, arguments: cases) func testcase(_ name: String) throws {
         let testCase = try TestCase(file: "\(folder)/\(name)")
         let script = (testCase.sections["filter"] ?? []).map { $0 + "\n" }.joined()
-        let rig = try PostfixFixture(script, sink: testCase.behaviour, settings: testCase.settings)
-        defer { rig.stop() }
-        let failures = try testCase.run(postfix: rig.postfix, sink: rig.sink)
-        #expect(failures.isEmpty, "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(rig.postfix.logTail)")
+        let fixture = try PostfixFixture(script, sink: testCase.behaviour, settings: testCase.settings)
+        defer { fixture.stop() }
+        let failures = try testCase.run(postfix: fixture.postfix, sink: fixture.sink)
+        #expect(failures.isEmpty, "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(fixture.postfix.logTail)")
     }
 
     @Test func aCaseThatIsNotWellFormedNamesItsLine() {
@@ -38,16 +38,17 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     }
 
     @Test(needsPostfix) func whatDoesNotComeOutIsReported() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
         let dialogue =
             "[smtp]\nS: 220\nC: EHLO x\nS: 250\nC: MAIL FROM:<a@out.test>\nS: 250\nC: RCPT TO:<u@relay.test>\nS: 250\nC: DATA\nS: 354\nC: From: a\nC: .\nS: 250\n"
         let other = try TestCase(
             name: "t", text: dialogue + "[delivered]\nfrom: <a@out.test>\nto: <u@relay.test>\n\n...\nFrom: b\n...\n")
-        #expect(try other.run(postfix: rig.postfix, sink: rig.sink).count == 1)
+        #expect(try other.run(postfix: fixture.postfix, sink: fixture.sink).count == 1)
         let refused = try TestCase(name: "t", text: dialogue.replacing("S: 354", with: "S: 554"))
         #expect(
-            try refused.run(postfix: rig.postfix, sink: rig.sink).first?.hasPrefix("after \"DATA\": expected 554, got 354")
+            try refused.run(postfix: fixture.postfix, sink: fixture.sink).first?.hasPrefix(
+                "after \"DATA\": expected 554, got 354")
                 == true)
     }
 }

@@ -8,59 +8,59 @@ import Testing
     private static let message = mail(["From: a@out.test", "To: user@relay.test"])
 
     @Test func senderAndRecipientAreReplaced() throws {
-        let rig = try PostfixFixture("from <bounce@relay.test>\ndelrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
-        defer { rig.stop() }
-        let message = try rig.relay(Self.message)
+        let fixture = try PostfixFixture("from <bounce@relay.test>\ndelrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
+        defer { fixture.stop() }
+        let message = try fixture.relay(Self.message)
         #expect(message.mailFrom == "<bounce@relay.test>")
         #expect(message.recipients == ["<inbox@home.test>"])
     }
 
     @Test func theNullSenderStaysAndCanBeSet() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
-        #expect(try rig.relay(Self.message, from: "<>").mailFrom == "<>")
-        #expect(rig.seen("mail [<>]").count == 1)
-        try rig.script("from <>\n")
-        #expect(try rig.relay(Self.message).mailFrom == "<>")
-        try rig.script("from <back@relay.test>\n")
-        #expect(try rig.relay(Self.message, from: "<>").mailFrom == "<back@relay.test>")
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
+        #expect(try fixture.relay(Self.message, from: "<>").mailFrom == "<>")
+        #expect(fixture.seen("mail [<>]").count == 1)
+        try fixture.script("from <>\n")
+        #expect(try fixture.relay(Self.message).mailFrom == "<>")
+        try fixture.script("from <back@relay.test>\n")
+        #expect(try fixture.relay(Self.message, from: "<>").mailFrom == "<back@relay.test>")
     }
 
     @Test func aRecipientIsDeletedOnlyByItsExactText() throws {
-        let rig = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
-        defer { rig.stop() }
-        let both = try rig.relay(Self.message, to: ["<User@relay.test>"])
+        let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n")
+        defer { fixture.stop() }
+        let both = try fixture.relay(Self.message, to: ["<User@relay.test>"])
         #expect(Set(both.recipients) == ["<User@relay.test>", "<inbox@home.test>"])
-        try rig.script("delrcpt <User@relay.test>\naddrcpt <inbox@home.test>\n")
-        #expect(try rig.relay(Self.message, to: ["<User@relay.test>"]).recipients == ["<inbox@home.test>"])
+        try fixture.script("delrcpt <User@relay.test>\naddrcpt <inbox@home.test>\n")
+        #expect(try fixture.relay(Self.message, to: ["<User@relay.test>"]).recipients == ["<inbox@home.test>"])
     }
 
     @Test func anUnusualRecipientIsDeletedByItsText() throws {
         for path in ["<\"odd name\"@relay.test>", "<a+b=c.d@relay.test>", "<UPPER@RELAY.TEST>"] {
-            let rig = try PostfixFixture("delrcpt \(path)\naddrcpt <inbox@home.test>\n")
-            defer { rig.stop() }
-            let message = try rig.relay(Self.message, to: [path])
+            let fixture = try PostfixFixture("delrcpt \(path)\naddrcpt <inbox@home.test>\n")
+            defer { fixture.stop() }
+            let message = try fixture.relay(Self.message, to: [path])
             #expect(message.recipients == ["<inbox@home.test>"], "\(path)")
-            #expect(rig.seen("rcpt [\(path)]").count == 1, "\(path)")
+            #expect(fixture.seen("rcpt [\(path)]").count == 1, "\(path)")
         }
     }
 
     @Test func aRecipientThatIsAddedTwiceArrivesOnce() throws {
-        let rig = try PostfixFixture(
+        let fixture = try PostfixFixture(
             "delrcpt <a@relay.test>\ndelrcpt <b@relay.test>\naddrcpt <inbox@home.test>\naddrcpt <inbox@home.test>\n")
-        defer { rig.stop() }
-        let message = try rig.relay(Self.message, to: ["<a@relay.test>", "<b@relay.test>"])
+        defer { fixture.stop() }
+        let message = try fixture.relay(Self.message, to: ["<a@relay.test>", "<b@relay.test>"])
         #expect(message.recipients == ["<inbox@home.test>"])
-        #expect(rig.sink.messages.count == 1)
+        #expect(fixture.sink.messages.count == 1)
     }
 
     @Test func dsnArgumentsOfAnAddedRecipientTravelOn() throws {
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]
-        let rig = try PostfixFixture(
+        let fixture = try PostfixFixture(
             "delrcpt <user@relay.test>\naddrcpt <inbox@home.test> NOTIFY=NEVER ORCPT=rfc822;alias@relay.test\n", sink: behaviour)
-        defer { rig.stop() }
-        let message = try rig.relay(Self.message)
+        defer { fixture.stop() }
+        let message = try fixture.relay(Self.message)
         #expect(message.recipientArguments.map(Set.init) == [["NOTIFY=NEVER", "ORCPT=rfc822;alias@relay.test"]])
     }
 
@@ -68,43 +68,43 @@ import Testing
     @Test func orcptNamesOnlyTheNewRecipient() throws {
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]
-        let rig = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
-        defer { rig.stop() }
-        let client = try rig.postfix.connect()
+        let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        defer { fixture.stop() }
+        let client = try fixture.postfix.connect()
         #expect(!(try client.expect(250, "EHLO client.test")).lines.contains { $0.uppercased().hasPrefix("DSN") })
         client.quit()
-        let message = try rig.relay(Self.message)
+        let message = try fixture.relay(Self.message)
         #expect(message.recipientArguments == [["ORCPT=rfc822;inbox@home.test"]])
     }
 
     @Test func mailArgumentsReachTheFilter() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
         let result = try SMTPClient.send(
-            port: rig.postfix.port, from: "<a@out.test>", to: ["<user@relay.test>"], mailArguments: "SIZE=100 BODY=8BITMIME",
+            port: fixture.postfix.port, from: "<a@out.test>", to: ["<user@relay.test>"], mailArguments: "SIZE=100 BODY=8BITMIME",
             message: Array(Self.message.utf8))
         #expect(result.data?.code == 250)
-        #expect(rig.seen("mail [<a@out.test>] SIZE=100,BODY=8BITMIME ").count == 1)
+        #expect(fixture.seen("mail [<a@out.test>] SIZE=100,BODY=8BITMIME ").count == 1)
     }
 
     @Test func xclientMakesANewSessionWithItsClient() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
-        let result = try rig.postfix.send(
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(
             from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(Self.message.utf8),
             xclient: [("NAME", "mail.out.test"), ("ADDR", "198.51.100.7"), ("HELO", "helo.out.test")])
         #expect(result.data?.code == 250)
-        #expect(rig.seen("connect mail.out.test ipv4(\"198.51.100.7\"").count == 1)
-        try rig.filter.waitForLine(containing: "eom ")
+        #expect(fixture.seen("connect mail.out.test ipv4(\"198.51.100.7\"").count == 1)
+        try fixture.filter.waitForLine(containing: "eom ")
     }
 
     @Test func ipv6ClientsAreTold() throws {
-        let rig = try PostfixFixture(settings: ["inet_protocols": "all"])
-        defer { rig.stop() }
-        let result = try rig.postfix.send(
+        let fixture = try PostfixFixture(settings: ["inet_protocols": "all"])
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(
             from: "<a@out.test>", to: ["<user@relay.test>"], message: Array(Self.message.utf8),
             xclient: [("ADDR", "IPV6:2001:db8::7"), ("NAME", "[UNAVAILABLE]")])
         #expect(result.data?.code == 250)
-        #expect(rig.filter.output.contains("ipv6(\"2001:db8::7\""))
+        #expect(fixture.filter.output.contains("ipv6(\"2001:db8::7\""))
     }
 }

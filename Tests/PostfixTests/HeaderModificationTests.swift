@@ -35,27 +35,27 @@ import TestSupport
 
     /// What Postfix made of it: all fields but its own Received, and how many are above that.
     private func onPostfix(
-        _ rig: PostfixFixture, _ modifications: [RecordedModification]
+        _ fixture: PostfixFixture, _ modifications: [RecordedModification]
     ) throws -> (fields: [String], above: Int) {
-        try rig.script(modifications.map(Self.line).joined(separator: "\n") + "\n")
-        let message = try rig.relay(mail(Self.fields))
+        try fixture.script(modifications.map(Self.line).joined(separator: "\n") + "\n")
+        let message = try fixture.relay(mail(Self.fields))
         var fields = message.fields
         let own = try #require(fields.firstIndex { $0.hasPrefix("Received: by mx.relay.test (Postfix) with ") })
         fields.remove(at: own)
         return (fields, own)
     }
 
-    private func check(_ rig: PostfixFixture, _ modifications: [RecordedModification]) throws {
+    private func check(_ fixture: PostfixFixture, _ modifications: [RecordedModification]) throws {
         let expected = Self.original.applying(modifications)
-        let actual = try onPostfix(rig, modifications)
+        let actual = try onPostfix(fixture, modifications)
         let list = modifications.map(\.description).joined(separator: "; ")
         #expect(actual.fields == expected.fields.map(\.description), "\(list)")
         #expect(actual.above == expected.aboveReceived, "\(list)")
     }
 
     @Test func chosenCases() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
         let cases: [[RecordedModification]] = [
             [],
             // A deletion moves the later fields of that name up.
@@ -83,12 +83,12 @@ import TestSupport
             [.insert(0, "Received", " ours"), .delete("Received", 1)],
             [.insert(0, "Received", " ours"), .change("Received", 2, " x")],
         ]
-        for modifications in cases { try check(rig, modifications) }
+        for modifications in cases { try check(fixture, modifications) }
     }
 
     @Test func randomSequences() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
         var random = SeededGenerator(seed: 20_261_121)
         let names = ["X-A", "x-a", "X-B", "From", "X-New", "X-Empty"]
         for _ in 0..<25 {
@@ -101,7 +101,7 @@ import TestSupport
                 default: return .change(name, Int.random(in: 1...6, using: &random), " c\(number)")
                 }
             }
-            try check(rig, modifications)
+            try check(fixture, modifications)
         }
     }
 }

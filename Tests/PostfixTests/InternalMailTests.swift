@@ -8,16 +8,16 @@ import Testing
     @Test func aBounceIsAnInternalMessageWithTheNullSender() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "550 5.1.1 <inbox@home.test> unknown"]
-        let rig = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
-        defer { rig.stop() }
-        let result = try rig.postfix.send(
+        let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(
             from: "<sender@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: sender@out.test"]).utf8))
         #expect(result.data?.code == 250)
-        let bounce = try rig.sink.wait(for: 1) { $0.mailFrom == "<>" }[0]
-        #expect(rig.seen("mail []").count == 1)
-        #expect(rig.seen("mail []")[0].contains("daemon=internal"))
-        #expect(rig.seen("rcpt [sender@out.test]").count == 1)
-        #expect(rig.seen("mail [<sender@out.test>]")[0].contains("daemon=mx.relay.test"))
+        let bounce = try fixture.sink.wait(for: 1) { $0.mailFrom == "<>" }[0]
+        #expect(fixture.seen("mail []").count == 1)
+        #expect(fixture.seen("mail []")[0].contains("daemon=internal"))
+        #expect(fixture.seen("rcpt [sender@out.test]").count == 1)
+        #expect(fixture.seen("mail [<sender@out.test>]")[0].contains("daemon=mx.relay.test"))
         // The very address that the relay has to keep out of it.
         #expect(bounce.text.contains("inbox@home.test"))
     }
@@ -25,22 +25,22 @@ import Testing
     @Test func theFilterCanRebuildABounce() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedMessages = ["<inbox@home.test>": "554 5.7.1 <inbox@home.test> does not want it"]
-        let rig = try PostfixFixture("", sink: behaviour)
-        defer { rig.stop() }
-        try Data("rebuilt\r\n".utf8).write(to: URL(fileURLWithPath: rig.folder + "/body"))
-        try rig.script(
+        let fixture = try PostfixFixture("", sink: behaviour)
+        defer { fixture.stop() }
+        try Data("rebuilt\r\n".utf8).write(to: URL(fileURLWithPath: fixture.folder + "/body"))
+        try fixture.script(
             """
             smtp delrcpt <user@relay.test>
             smtp addrcpt <inbox@home.test>
             internal change Subject 1  rebuilt
             internal change Content-Type 1  text/plain
-            internal body \(rig.folder)/body
+            internal body \(fixture.folder)/body
 
             """)
-        let result = try rig.postfix.send(
+        let result = try fixture.postfix.send(
             from: "<sender@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: sender@out.test"]).utf8))
         #expect(result.data?.code == 250)
-        let bounce = try rig.sink.wait(for: 1) { $0.mailFrom == "<>" }[0]
+        let bounce = try fixture.sink.wait(for: 1) { $0.mailFrom == "<>" }[0]
         #expect(bounce.fields.contains("Subject: rebuilt") && bounce.fields.contains("Content-Type: text/plain"))
         #expect(bounce.body == Array("rebuilt\r\n".utf8))
     }
@@ -48,37 +48,37 @@ import Testing
     @Test func withTheFilterAwayABounceWaitsInTheQueue() throws {
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<inbox@home.test>": "450 4.2.0 not now"]
-        let rig = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
-        defer { rig.stop() }
-        let result = try rig.postfix.send(
+        let fixture = try PostfixFixture("delrcpt <user@relay.test>\naddrcpt <inbox@home.test>\n", sink: behaviour)
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(
             from: "<sender@out.test>", to: ["<user@relay.test>"], message: Array(mail(["From: sender@out.test"]).utf8))
         let identifier = try #require(result.queueID)
-        try rig.postfix.waitForLog(containing: "\(identifier): to=<inbox@home.test>")
-        rig.filter.signal(SIGKILL)
-        try rig.filter.waitForExit()
+        try fixture.postfix.waitForLog(containing: "\(identifier): to=<inbox@home.test>")
+        fixture.filter.signal(SIGKILL)
+        try fixture.filter.waitForExit()
         behaviour.refusedRecipients = ["<inbox@home.test>": "550 5.1.1 unknown"]
-        rig.sink.set(behaviour)
-        let start = rig.postfix.logLines.count
-        try rig.postfix.flush()
-        try rig.postfix.waitForLog(containing: "status=bounced", from: start)
-        try rig.postfix.waitForLog(containing: "milter", from: start)
-        #expect(!rig.sink.messages.contains { $0.mailFrom == "<>" })
+        fixture.sink.set(behaviour)
+        let start = fixture.postfix.logLines.count
+        try fixture.postfix.flush()
+        try fixture.postfix.waitForLog(containing: "status=bounced", from: start)
+        try fixture.postfix.waitForLog(containing: "milter", from: start)
+        #expect(!fixture.sink.messages.contains { $0.mailFrom == "<>" })
         // Back again, the bounce is made again and passes the filter.
-        let next = try PostfixFixture.startFilter(rig.folder)
+        let next = try PostfixFixture.startFilter(fixture.folder)
         defer { next.end() }
-        try rig.postfix.flush()
-        try rig.sink.wait(for: 1) { $0.mailFrom == "<>" }
+        try fixture.postfix.flush()
+        try fixture.sink.wait(for: 1) { $0.mailFrom == "<>" }
         #expect(next.lines.contains { $0.hasPrefix("mail []") })
     }
 
     @Test func ownReceivedTellsNothingOfTheClient() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
-        let result = try rig.postfix.send(
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(
             from: "<a@out.test>", to: ["<reverse=address@relay.test>"], message: Array(mail(["From: a@out.test"]).utf8),
             xclient: [("NAME", "home.user.test"), ("ADDR", "198.51.100.7"), ("HELO", "users-laptop")])
         #expect(result.data?.code == 250)
-        let message = try rig.sink.wait(for: 1)[0]
+        let message = try fixture.sink.wait(for: 1)[0]
         for secret in ["home.user.test", "198.51.100.7", "users-laptop", "reverse=address"] {
             #expect(!message.text.contains(secret), "\(message.text)")
         }

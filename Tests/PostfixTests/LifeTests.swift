@@ -8,62 +8,62 @@ import Testing
     private static let message = Array(mail(["From: a@out.test"]).utf8)
 
     @Test func sigtermFinishesTheOpenMessageAndRefusesNewOnes() throws {
-        let rig = try PostfixFixture("add X-Seen  yes\n")
-        defer { rig.stop() }
-        let open = try rig.postfix.connect()
-        let idle = try rig.postfix.connect()
+        let fixture = try PostfixFixture("add X-Seen  yes\n")
+        defer { fixture.stop() }
+        let open = try fixture.postfix.connect()
+        let idle = try fixture.postfix.connect()
         for client in [open, idle] { try client.expect(250, "EHLO client.test") }
         try open.expect(250, "MAIL FROM:<a@out.test>")
         try open.expect(250, "RCPT TO:<user@relay.test>")
-        rig.filter.signal(SIGTERM)
-        try rig.filter.waitForLine(containing: "signal \(SIGTERM)")
+        fixture.filter.signal(SIGTERM)
+        try fixture.filter.waitForLine(containing: "signal \(SIGTERM)")
         // A new connection, and a new message on an old one, are sent away; both clients keep their mail.
-        let new = try rig.postfix.connect()
+        let new = try fixture.postfix.connect()
         _ = try new.command("EHLO client.test")
         #expect(try new.command("MAIL FROM:<a@out.test>").code == 451)
         #expect([421, 451].contains(try idle.command("MAIL FROM:<a@out.test>").code))
         // The open one comes to its end.
         #expect(try open.data(Self.message).code == 250)
-        #expect(try rig.filter.waitForExit() == 0)
-        #expect(rig.filter.output.contains("cut off 0"))
-        #expect(try rig.sink.wait(for: 1)[0].fields.contains("X-Seen: yes"))
-        #expect(!FileManager.default.fileExists(atPath: rig.folder + "/filter.sock"))
+        #expect(try fixture.filter.waitForExit() == 0)
+        #expect(fixture.filter.output.contains("cut off 0"))
+        #expect(try fixture.sink.wait(for: 1)[0].fields.contains("X-Seen: yes"))
+        #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/filter.sock"))
     }
 
     @Test func sigtermEndsAnIdleFilterThoughConnectionsStayOpen() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
-        let client = try rig.postfix.connect()
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
+        let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
-        rig.filter.signal(SIGTERM)
-        #expect(try rig.filter.waitForExit() == 0)
+        fixture.filter.signal(SIGTERM)
+        #expect(try fixture.filter.waitForExit() == 0)
         // The old connection's filter is gone: Postfix does not let its mail through.
         #expect(try client.command("MAIL FROM:<a@out.test>").code / 100 == 4)
     }
 
     @Test func sighupDoesNotEndIt() throws {
-        let rig = try PostfixFixture("add X-Seen  yes\n")
-        defer { rig.stop() }
-        rig.filter.signal(SIGHUP)
-        try rig.filter.waitForLine(containing: "signal \(SIGHUP)")
-        #expect(try rig.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
+        let fixture = try PostfixFixture("add X-Seen  yes\n")
+        defer { fixture.stop() }
+        fixture.filter.signal(SIGHUP)
+        try fixture.filter.waitForLine(containing: "signal \(SIGHUP)")
+        #expect(try fixture.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
     }
 
     @Test func aSecondOnTheSameSocketIsRefusedAndTheFirstGoesOn() throws {
-        let rig = try PostfixFixture("add X-Seen  yes\n")
-        defer { rig.stop() }
-        let second = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), [rig.socket])
+        let fixture = try PostfixFixture("add X-Seen  yes\n")
+        defer { fixture.stop() }
+        let second = try ManagedProcess(ManagedProcess.builtProduct("postfix-test-filter"), [fixture.socket])
         defer { second.end() }
         #expect(try second.waitForExit() == EX_UNAVAILABLE)
-        #expect(second.output.contains("another process is already listening on \(rig.socket)"))
-        #expect(try rig.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
+        #expect(second.output.contains("another process is already listening on \(fixture.socket)"))
+        #expect(try fixture.relay(String(decoding: Self.message, as: UTF8.self)).fields.contains("X-Seen: yes"))
     }
 
     @Test func everySessionIsReleased() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
         for number in 0..<30 {
-            let client = try rig.postfix.connect()
+            let client = try fixture.postfix.connect()
             try client.expect(250, "EHLO client.test")
             try client.expect(250, "MAIL FROM:<a@out.test>")
             try client.expect(250, "RCPT TO:<user@relay.test>")
@@ -71,9 +71,9 @@ import Testing
             if number % 3 == 0 { #expect(try client.data(Self.message).code == 250) }
             if number % 2 == 0 { client.quit() } else { client.close() }
         }
-        let closed = rig.filter.wait { $0.filter { $0 == "closed" }.count == 30 ? true : nil }
-        #expect(closed == true, "\(rig.seen("closed").count) of 30")
-        #expect(rig.seen("connect").count == 30 && rig.seen("eom").count == 10 && rig.seen("abort").count == 20)
+        let closed = fixture.filter.wait { $0.filter { $0 == "closed" }.count == 30 ? true : nil }
+        #expect(closed == true, "\(fixture.seen("closed").count) of 30")
+        #expect(fixture.seen("connect").count == 30 && fixture.seen("eom").count == 10 && fixture.seen("abort").count == 20)
     }
 
     @Test func aBusyPortIsRefused() throws {
@@ -96,42 +96,42 @@ import Testing
     }
 
     @Test func killedInMidMessageItIsATemporaryFailureAndARestartTakesTheStaleSocket() throws {
-        let rig = try PostfixFixture("add X-Seen  yes\n")
-        defer { rig.stop() }
-        let client = try rig.postfix.connect()
+        let fixture = try PostfixFixture("add X-Seen  yes\n")
+        defer { fixture.stop() }
+        let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
         try client.expect(250, "MAIL FROM:<a@out.test>")
         try client.expect(250, "RCPT TO:<user@relay.test>")
-        rig.filter.signal(SIGKILL)
-        #expect(try rig.filter.waitForExit() == 128 + SIGKILL)
+        fixture.filter.signal(SIGKILL)
+        #expect(try fixture.filter.waitForExit() == 128 + SIGKILL)
         #expect(try client.data(Self.message).code == 451)
         client.quit()
-        #expect(try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message).mail.code == 451)
-        #expect(FileManager.default.fileExists(atPath: rig.folder + "/filter.sock"))
-        let next = try PostfixFixture.startFilter(rig.folder)
+        #expect(try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message).mail.code == 451)
+        #expect(FileManager.default.fileExists(atPath: fixture.folder + "/filter.sock"))
+        let next = try PostfixFixture.startFilter(fixture.folder)
         defer { next.end() }
-        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.data?.code == 250)
-        #expect(try rig.sink.wait(for: 1).allSatisfy { $0.fields.contains("X-Seen: yes") })
-        try rig.postfix.waitUntilDone()
-        #expect(rig.sink.messages.count == 1)
+        #expect(try fixture.sink.wait(for: 1).allSatisfy { $0.fields.contains("X-Seen: yes") })
+        try fixture.postfix.waitUntilDone()
+        #expect(fixture.sink.messages.count == 1)
     }
 
     @Test(arguments: ["2", "3", "4"]) func anMTAWithoutWhatIsNeededIsRefusedWithAReason(_ version: String) throws {
-        let rig = try PostfixFixture(settings: ["milter_protocol": version])
-        defer { rig.stop() }
-        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        let fixture = try PostfixFixture(settings: ["milter_protocol": version])
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.mail.code == 451)
-        let reason = try rig.filter.waitForLine(containing: "refused an MTA")
+        let reason = try fixture.filter.waitForLine(containing: "refused an MTA")
         #expect(reason.contains("milter_protocol = 6"))
-        #expect(rig.sink.messages.isEmpty)
+        #expect(fixture.sink.messages.isEmpty)
     }
 
     @Test func anActionThatWasNotDeclaredIsNotTaken() throws {
-        let rig = try PostfixFixture("needs no-actions\nadd X-A  a\n")
-        defer { rig.stop() }
-        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        let fixture = try PostfixFixture("needs no-actions\nadd X-A  a\n")
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.data?.code == 451)
-        try rig.filter.waitForLine(containing: "did not declare")
+        try fixture.filter.waitForLine(containing: "did not declare")
     }
 }

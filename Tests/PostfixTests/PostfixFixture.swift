@@ -43,7 +43,7 @@ final class PostfixFixture: Sendable {
 
     /// A folder that Postfix's unprivileged processes may enter.
     static func makeFolder() throws -> String {
-        let folder = NSTemporaryDirectory() + "postern-rig-" + UUID().uuidString.prefix(8).lowercased()
+        let folder = NSTemporaryDirectory() + "postern-fixture-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         return folder

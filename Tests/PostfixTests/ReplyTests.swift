@@ -9,13 +9,13 @@ import Testing
 
     /// One dialogue for a script: the replies by stage.
     private func dialogue(_ script: String) throws -> (mail: String, rcpt: String, data: String, sunk: Int) {
-        let rig = try PostfixFixture(script)
-        defer { rig.stop() }
-        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
-        try rig.postfix.waitUntilDone([result.queueID].compactMap { $0 })
+        let fixture = try PostfixFixture(script)
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        try fixture.postfix.waitUntilDone([result.queueID].compactMap { $0 })
         return (
             result.mail.description, result.recipients.map(\.description).joined(separator: "|"),
-            result.data?.description ?? "-", rig.sink.messages.count
+            result.data?.description ?? "-", fixture.sink.messages.count
         )
     }
 
@@ -30,9 +30,9 @@ import Testing
     }
 
     @Test(arguments: ["connect", "helo"]) func aRefusedConnectionHearsItAtItsFirstCommands(_ stage: String) throws {
-        let rig = try PostfixFixture("on \(stage) 550 5.7.77 no thanks\n")
-        defer { rig.stop() }
-        let client = try rig.postfix.connect()
+        let fixture = try PostfixFixture("on \(stage) 550 5.7.77 no thanks\n")
+        defer { fixture.stop() }
+        let client = try fixture.postfix.connect()
         defer { client.close() }
         // Postfix answers a refusal at connect in its greeting, and every command but QUIT with the filter's reply.
         #expect(client.greeting.code == (stage == "connect" ? 554 : 220))
@@ -60,56 +60,56 @@ import Testing
     }
 
     @Test func acceptEndsTheFilterForThisMessage() throws {
-        let rig = try PostfixFixture("on mail accept\n")
-        defer { rig.stop() }
-        _ = try rig.relay(String(decoding: Self.message, as: UTF8.self))
-        #expect(rig.seen("mail").count == 1)
-        #expect(rig.seen("rcpt").isEmpty && rig.seen("eom").isEmpty)
+        let fixture = try PostfixFixture("on mail accept\n")
+        defer { fixture.stop() }
+        _ = try fixture.relay(String(decoding: Self.message, as: UTF8.self))
+        #expect(fixture.seen("mail").count == 1)
+        #expect(fixture.seen("rcpt").isEmpty && fixture.seen("eom").isEmpty)
     }
 
     @Test func oneRecipientIsRefusedAndTheOthersGoOn() throws {
-        let rig = try PostfixFixture(
+        let fixture = try PostfixFixture(
             "on rcpt <bad@relay.test> 550 5.1.1 unknown\non rcpt <later@relay.test> 452 4.5.3 another account\n")
-        defer { rig.stop() }
-        let result = try rig.postfix.send(
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(
             from: "<a@out.test>", to: ["<bad@relay.test>", "<good@relay.test>", "<later@relay.test>"], message: Self.message)
         #expect(result.recipients.map(\.description) == ["550 5.1.1 unknown", "250 2.1.5 Ok", "452 4.5.3 another account"])
-        let message = try rig.sink.wait(for: 1)[0]
+        let message = try fixture.sink.wait(for: 1)[0]
         #expect(message.recipients == ["<good@relay.test>"])
     }
 
     @Test func aThrownErrorIsATemporaryFailureAndVoidsWhatWasSent() throws {
-        let rig = try PostfixFixture("add X-A  a\nfrom <>\nthrow\n")
-        defer { rig.stop() }
-        let result = try rig.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
+        let fixture = try PostfixFixture("add X-A  a\nfrom <>\nthrow\n")
+        defer { fixture.stop() }
+        let result = try fixture.postfix.send(from: "<a@out.test>", to: ["<user@relay.test>"], message: Self.message)
         #expect(result.data?.description == "451 4.3.0 Temporary internal error; please try again later")
-        #expect(rig.filter.output.contains("deferred: ThrownByScript"))
-        #expect(rig.sink.messages.isEmpty)
+        #expect(fixture.filter.output.contains("deferred: ThrownByScript"))
+        #expect(fixture.sink.messages.isEmpty)
     }
 
     @Test func skipEndsTheBodyOnly() throws {
-        let rig = try PostfixFixture("on body skip\n")
-        defer { rig.stop() }
+        let fixture = try PostfixFixture("on body skip\n")
+        defer { fixture.stop() }
         let body = String(repeating: "0123456789abcdef0123456789abcdef\r\n", count: 10_000)
-        let message = try rig.relay(mail(["From: a@out.test"], body: body))
+        let message = try fixture.relay(mail(["From: a@out.test"], body: body))
         #expect(String(decoding: message.body, as: UTF8.self) == body)
-        #expect(rig.seen("eom").first?.contains("body=65535 ") == true)
+        #expect(fixture.seen("eom").first?.contains("body=65535 ") == true)
     }
 
     @Test func unansweredAndUnwantedEventsAreNegotiatedAway() throws {
-        let rig = try PostfixFixture(
+        let fixture = try PostfixFixture(
             "needs unanswered connect helo mail data header eoh body without helo unknown header\non header 550 5.0.0 x\non data 550 5.0.0 x\n"
         )
-        defer { rig.stop() }
-        _ = try rig.relay(String(decoding: Self.message, as: UTF8.self))
-        #expect(rig.seen("header").isEmpty && rig.seen("helo").isEmpty)
-        #expect(rig.seen("data").count == 1 && rig.seen("eom").first?.contains("body=6 ") == true)
+        defer { fixture.stop() }
+        _ = try fixture.relay(String(decoding: Self.message, as: UTF8.self))
+        #expect(fixture.seen("header").isEmpty && fixture.seen("helo").isEmpty)
+        #expect(fixture.seen("data").count == 1 && fixture.seen("eom").first?.contains("body=6 ") == true)
     }
 
     @Test func severalMessagesOfOneConnectionShareASession() throws {
-        let rig = try PostfixFixture()
-        defer { rig.stop() }
-        let client = try rig.postfix.connect()
+        let fixture = try PostfixFixture()
+        defer { fixture.stop() }
+        let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
         for _ in 0..<3 {
             let result = try client.transaction(from: "<>", to: ["<user@relay.test>"], message: Self.message)
@@ -118,10 +118,10 @@ import Testing
         try client.expect(250, "MAIL FROM:<a@out.test>")
         try client.expect(250, "RSET")
         client.quit()
-        try rig.filter.waitForLine(containing: "closed")
-        #expect(rig.seen("connect").count == 1)
-        #expect(rig.seen("eom").count == 3)
-        #expect(rig.seen("abort").count == 1)
-        #expect(rig.seen("mail [<>]").count == 3)
+        try fixture.filter.waitForLine(containing: "closed")
+        #expect(fixture.seen("connect").count == 1)
+        #expect(fixture.seen("eom").count == 3)
+        #expect(fixture.seen("abort").count == 1)
+        #expect(fixture.seen("mail [<>]").count == 3)
     }
 }

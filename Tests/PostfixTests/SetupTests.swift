@@ -280,19 +280,20 @@ private func writeCheck(_ content: String, _ path: String) throws {
     @Test func anOperatorsOwnDomainGoesOnWorking() throws {
         let own = try SMTPSink()
         defer { own.stop() }
-        let rig = try PostfixFixture(
+        let fixture = try PostfixFixture(
             "on rcpt <nobody@relay.test> 550 5.1.1 unknown\n",
             settings: [
                 "virtual_mailbox_domains": "own.test, relay.test", "virtual_transport": "smtp:[127.0.0.1]:\(own.port)",
                 "virtual_mailbox_maps": "inline:{ { box@own.test = x } }", "transport_maps": "",
             ])
-        defer { rig.stop() }
-        let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)
+        defer { fixture.stop() }
+        let plan = try PostfixSetup.plan(
+            relayDomains: ["relay.test"], socket: fixture.socket, directory: fixture.postfix.configuration)
         #expect(plan.conflicts.isEmpty && plan.mainChanges.map(\.name).contains("transport_maps"))
         try PostfixSetup.apply(plan, write: writeCheck)
         // Parked mail is looked at here, not waited for.
-        try rig.postfix.set(["transport_maps": "inline:{ { relay.test = smtp:[127.0.0.1]:\(rig.sink.port) } }"])
-        let client = try rig.postfix.connect()
+        try fixture.postfix.set(["transport_maps": "inline:{ { relay.test = smtp:[127.0.0.1]:\(fixture.sink.port) } }"])
+        let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
         try client.expect(250, "MAIL FROM:<a@out.test>")
         #expect(try client.command("RCPT TO:<missing@own.test>").code == 550)
@@ -302,22 +303,23 @@ private func writeCheck(_ content: String, _ path: String) throws {
         #expect(try client.data(Array(mail(["From: a@out.test"]).utf8)).code == 250)
         client.quit()
         #expect(try own.wait(for: 1)[0].recipients == ["<box@own.test>"])
-        #expect(try rig.sink.wait(for: 1)[0].recipients == ["<any@relay.test>"])
+        #expect(try fixture.sink.wait(for: 1)[0].recipients == ["<any@relay.test>"])
     }
 
     /// What the conflict about the chroot is for.
     @Test func aChrootedSmtpdDoesNotReachAUnixSocketElsewhere() throws {
-        let rig = try PostfixFixture(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
-        defer { rig.stop() }
-        let chroot = "127.0.0.1:\(rig.postfix.ports[0])/inet/chroot=y"
-        #expect(try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-F", chroot]).status == 0)
-        try rig.postfix.set(["biff": "no"])
-        let client = try SMTPClient(port: rig.postfix.ports[0])
+        let fixture = try PostfixFixture(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
+        defer { fixture.stop() }
+        let chroot = "127.0.0.1:\(fixture.postfix.ports[0])/inet/chroot=y"
+        #expect(try ManagedProcess.run("/usr/sbin/postconf", ["-c", fixture.postfix.configuration, "-F", chroot]).status == 0)
+        try fixture.postfix.set(["biff": "no"])
+        let client = try SMTPClient(port: fixture.postfix.ports[0])
         defer { client.close() }
         _ = try client.command("EHLO client.test")
         #expect(try client.command("MAIL FROM:<a@out.test>").code == 451)
-        try rig.postfix.waitForLog(containing: "No such file or directory")
-        let plan = try PostfixSetup.plan(relayDomains: ["relay.test"], socket: rig.socket, directory: rig.postfix.configuration)
+        try fixture.postfix.waitForLog(containing: "No such file or directory")
+        let plan = try PostfixSetup.plan(
+            relayDomains: ["relay.test"], socket: fixture.socket, directory: fixture.postfix.configuration)
         #expect(plan.conflicts.count == 1)
     }
 

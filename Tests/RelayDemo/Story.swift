@@ -6,7 +6,7 @@ import PostfixHarness
 import RelayHarness
 
 final class Story {
-    private let rig: RelayFixture
+    private let fixture: RelayFixture
     private(set) var failures = 0
     private var relayAddress = ""
     private var reverseAddress = ""
@@ -26,15 +26,15 @@ final class Story {
             {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]},
              "stranger.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}}
             """
-        rig = try RelayFixture(options)
-        try rig.addTeam("juice", name: "Früchte & Säfte", source: "juice.example")
-        try rig.addUser("anna", inboxes: [Self.inbox])
-        relayAddress = try rig.address("juice", "anna")
+        fixture = try RelayFixture(options)
+        try fixture.addTeam("juice", name: "Früchte & Säfte", source: "juice.example")
+        try fixture.addUser("anna", inboxes: [Self.inbox])
+        relayAddress = try fixture.address("juice", "anna")
         Terminal.say("Team juice sends from juice.example. Anna's inbox is \(Terminal.styled(Self.inbox, .strong)).")
         Terminal.say("The team knows her as \(Terminal.styled(relayAddress, .strong)) and by nothing else.")
     }
 
-    func end() { rig.stop() }
+    func end() { fixture.stop() }
 
     func tell() throws {
         try forward()
@@ -51,8 +51,8 @@ final class Story {
         Terminal.title("1. The team writes, and the message reaches Anna")
         let sent = Messages.order(to: relayAddress)
         show(sent, "sent by the team", .sent)
-        try rig.send(from: Self.envelopeSender, to: [relayAddress], sent)
-        let arrived = try rig.arrival(for: Self.inbox)
+        try fixture.send(from: Self.envelopeSender, to: [relayAddress], sent)
+        let arrived = try fixture.arrival(for: Self.inbox)
         show(arrived, "arrived in the inbox")
         let letter = Letter(arrived)
         reverseAddress = letter.address("Reply-To")
@@ -74,8 +74,8 @@ final class Story {
         Terminal.title("2. Anna answers from her usual program")
         let sent = Messages.answer(from: Self.inbox, to: reverseAddress, repliesTo: "order-42@juice.example")
         show(sent, "sent by Anna", .sent)
-        try rig.send(from: Self.inbox, to: [reverseAddress], sent)
-        let arrived = try rig.arrival(for: "help@juice.example")
+        try fixture.send(from: Self.inbox, to: [reverseAddress], sent)
+        let arrived = try fixture.arrival(for: "help@juice.example")
         show(arrived, "arrived at the team")
         let letter = Letter(arrived)
         check("it comes from the relay address", letter.address("From") == relayAddress)
@@ -90,8 +90,8 @@ final class Story {
         let id = Letter(reply).value("Message-ID") ?? ""
         let sent = Messages.thanks(to: relayAddress, repliesTo: id, references: "<order-42@juice.example> \(id)")
         show(sent, "sent by the team", .sent)
-        try rig.send(from: Self.envelopeSender, to: [relayAddress], sent)
-        let arrived = try rig.arrival(for: Self.inbox, number: 2)
+        try fixture.send(from: Self.envelopeSender, to: [relayAddress], sent)
+        let arrived = try fixture.arrival(for: Self.inbox, number: 2)
         show(arrived, "arrived in the inbox")
         check("the team never saw Anna's message id", !id.contains("anna") && id.contains("@relay.example"))
         check("Anna's program finds its own message", Letter(arrived).value("In-Reply-To") == "<4F2A-anna-laptop@home.example>")
@@ -101,12 +101,12 @@ final class Story {
         Terminal.title("4. The inbox refuses, and the bounce names nobody")
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<\(Self.inbox)>": "550 5.1.1 <\(Self.inbox)>: no such user at mx.home.example"]
-        rig.sink.set(behaviour)
+        fixture.sink.set(behaviour)
         let sent = Messages.plain(from: "orders@juice.example", to: relayAddress, subject: "Delivery")
         show(sent, "sent by the team", .sent)
-        try rig.send(from: Self.envelopeSender, to: [relayAddress], sent)
-        let arrived = try rig.arrival(for: Self.envelopeSender)
-        rig.sink.set(SinkBehaviour())
+        try fixture.send(from: Self.envelopeSender, to: [relayAddress], sent)
+        let arrived = try fixture.arrival(for: Self.envelopeSender)
+        fixture.sink.set(SinkBehaviour())
         show(arrived, "arrived at the team's bounce address")
         check("it has the null sender", arrived.mailFrom == "<>")
         check(
@@ -118,9 +118,9 @@ final class Story {
 
     private func refusals() throws {
         Terminal.title("5. Anna switches forwarding off")
-        try rig.run(["address", "off", relayAddress])
+        try fixture.run(["address", "off", relayAddress])
         try refused(from: "orders@juice.example", to: relayAddress, "550 5.2.1")
-        try rig.run(["address", "on", relayAddress])
+        try fixture.run(["address", "on", relayAddress])
 
         Terminal.title("6. A sender that nobody registered")
         try refused(from: "spam@stranger.example", to: relayAddress, "550 5.7.1")
@@ -130,7 +130,8 @@ final class Story {
     }
 
     private func refused(from sender: String, to recipient: String, _ expected: String) throws {
-        let result = try rig.send(from: sender, to: [recipient], Messages.plain(from: sender, to: recipient, subject: "Hello"))
+        let result = try fixture.send(
+            from: sender, to: [recipient], Messages.plain(from: sender, to: recipient, subject: "Hello"))
         let reply = (result.data ?? result.recipients.first).map { "\($0)" } ?? "no reply"
         Terminal.say("\(sender) → \(recipient)")
         Terminal.say(Terminal.styled(reply, .arrived))

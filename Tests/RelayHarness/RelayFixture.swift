@@ -22,7 +22,7 @@ package final class RelayFixture: @unchecked Sendable {
         package var trustsLoopback = false
         /// PostgreSQL's URL in place of a file.
         package var database: String?
-        /// The first host of the installation that this rig is a further one of.
+        /// The first host of the installation that this fixture is a further one of.
         package var joins: RelayFixture?
         /// Whether mail that stays at the relay domains goes to a port where no one listens, as in an installation, and not to
         /// the sink.
@@ -123,7 +123,7 @@ package final class RelayFixture: @unchecked Sendable {
 
     // MARK: The service
 
-    /// The configuration keys of this rig, as flags for any command that needs them.
+    /// The configuration keys of this fixture, as flags for any command that needs them.
     package var settings: [String] {
         let settings = [
             "milter.socket": socket, "milter.socket_mode": "0666", "dns.servers": "\(dns.address)",

@@ -35,7 +35,7 @@ final class SignInStory {
         try browser.type(inbox, into: "#email")
         try browser.click("form[action='/me/sign-in'] button")
         check("it says where the code is", try browser.shows("h1", "Check your inbox"))
-        let message = try stage.rig.arrival(for: inbox)
+        let message = try stage.fixture.arrival(for: inbox)
         stage.show(message)
         let text = Letter(message).readable.joined(separator: "\n")
         guard let code = text.firstMatch(of: /[0-9]{3} [0-9]{3}/) else { throw HarnessError("the message has no code") }
@@ -65,7 +65,7 @@ final class SignInStory {
         Terminal.title("3. The app writes to the relay address, and the message reaches Anna")
         try browser.click("#write")
         check("the app's message was accepted", try browser.shows("#sent", "Sent."))
-        let message = try stage.rig.arrival(for: inbox, number: 2)
+        let message = try stage.fixture.arrival(for: inbox, number: 2)
         stage.show(message)
         check("it is the app's message", Letter(message).value("Subject") == "Your first juice")
     }

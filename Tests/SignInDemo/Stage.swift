@@ -6,7 +6,7 @@ import PostfixHarness
 import RelayHarness
 
 final class Stage: @unchecked Sendable {
-    let rig: RelayFixture
+    let fixture: RelayFixture
     let app: ManagedProcess
     /// Where browsers reach Postern and the app. By name: passkeys belong to a name.
     let postern: String
@@ -27,19 +27,19 @@ final class Stage: @unchecked Sendable {
             "http.listen": postern.replacingOccurrences(of: "http://localhost", with: "127.0.0.1"), "http.public_url": postern,
             "sign_in.page": "built-in", "sign_in.sign_up": "open", "service_name": "Postern",
         ]
-        rig = try RelayFixture(options)
+        fixture = try RelayFixture(options)
         let client = "com.example.juice"
-        try rig.addTeam("juice", name: "The Juice Company", source: "juice.example")
-        try rig.run(["app", "add", "juice", client, "--redirect-uri", juice + "/back"])
-        try rig.run(["app", "redirect", "add", "juice", client, juice + "/", "--after-sign-out"])
+        try fixture.addTeam("juice", name: "The Juice Company", source: "juice.example")
+        try fixture.run(["app", "add", "juice", client, "--redirect-uri", juice + "/back"])
+        try fixture.run(["app", "redirect", "add", "juice", client, juice + "/", "--after-sign-out"])
         // The secret is a line of its own, and what to do with it another.
-        let issued = try rig.run(["app", "secret", "issue", "juice", client]).split(whereSeparator: \.isNewline)
+        let issued = try fixture.run(["app", "secret", "issue", "juice", client]).split(whereSeparator: \.isNewline)
         guard let secret = issued.first(where: { !$0.contains(" ") }) else { throw HarnessError("there is no secret") }
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("app.py").path
         app = try ManagedProcess(try Self.python(), [script])
         let setup: [String: Any] = [
             "issuer": postern, "client_id": client, "client_secret": String(secret),
-            "smtp_port": Int(rig.postfix.port), "port": Int(port),
+            "smtp_port": Int(fixture.postfix.port), "port": Int(port),
         ]
         app.writeInput(String(decoding: try JSONSerialization.data(withJSONObject: setup), as: UTF8.self) + "\n")
         try app.waitForLine(containing: "listening on")
@@ -47,7 +47,7 @@ final class Stage: @unchecked Sendable {
 
     func end() {
         app.end()
-        rig.stop()
+        fixture.stop()
     }
 
     /// The one of `make test-tools`, which has Authlib.
@@ -72,7 +72,7 @@ final class Stage: @unchecked Sendable {
     /// Prints each message that arrives anywhere.
     func readMailAloud() {
         var count = 0
-        while let messages = try? rig.sink.wait(for: count + 1, seconds: 31_536_000, where: { _ in true }) {
+        while let messages = try? fixture.sink.wait(for: count + 1, seconds: 31_536_000, where: { _ in true }) {
             for message in messages[count...] { show(message) }
             count = messages.count
         }

@@ -187,7 +187,8 @@ package struct PasskeyRepository: Sendable {
             return .refused(userID: known.userID, reason: error.description)
         }
         let session = try SecretHash.newToken()
-        return try database.write(.durable) { connection throws(StoreFailure) in
+        // Not worth a wait for the disk: a session that a power failure takes is begun again.
+        return try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try use(connection, challenge, expiry: expiry) else {
                 return .refused(userID: known.userID, reason: "the challenge was used already")
             }

@@ -6,17 +6,17 @@ import Foundation
 import Testing
 
 @Suite struct AccountRouteTests {
-    private func rig() throws -> (APIFixture, RelayAddress) {
-        let rig = try APIFixture { [AccountRoutes($0.parts)] }
-        _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
-        _ = try rig.store.apps.add(team: "juice", clientID: "com.press", group: nil, APIFixture.change)
-        return (rig, try rig.address(user: "jane", team: "juice", app: "com.juice"))
+    private func fixture() throws -> (APIFixture, RelayAddress) {
+        let fixture = try APIFixture { [AccountRoutes($0.parts)] }
+        _ = try fixture.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
+        _ = try fixture.store.apps.add(team: "juice", clientID: "com.press", group: nil, APIFixture.change)
+        return (fixture, try fixture.address(user: "jane", team: "juice", app: "com.juice"))
     }
 
     @Test func aTeamSeesItsAccountAndTheOperatorWhoseItIs() async throws {
-        let (rig, address) = try rig()
+        let (fixture, address) = try fixture()
         let path = "/v1/accounts/\(address.account.sub)"
-        let team = try await rig.ask(.get, path, key: try rig.key("juice"))
+        let team = try await fixture.ask(.get, path, key: try fixture.key("juice"))
         #expect(team.status == 200)
         #expect(team.json["sub"].string == address.account.sub)
         #expect(team.json["email"].string == address.address.wireForm)
@@ -25,41 +25,41 @@ import Testing
         #expect(team.json["consents"].items.map { $0["client_id"].string } == ["com.juice"])
         #expect(team.json["user"] == .null)
         #expect(!team.text.contains("home.example"))
-        let all = try await rig.ask(.get, path, key: try rig.key(nil))
+        let all = try await fixture.ask(.get, path, key: try fixture.key(nil))
         #expect(all.json["user"].string == "jane")
         #expect(all.json["team"].string == "juice")
     }
 
     @Test func anotherTeamsAccountLooksLikeNone() async throws {
-        let (rig, address) = try rig()
-        let other = try rig.key("soda")
-        let foreign = try await rig.ask(.get, "/v1/accounts/\(address.account.sub)", key: other)
-        let unknown = try await rig.ask(.get, "/v1/accounts/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", key: other)
+        let (fixture, address) = try fixture()
+        let other = try fixture.key("soda")
+        let foreign = try await fixture.ask(.get, "/v1/accounts/\(address.account.sub)", key: other)
+        let unknown = try await fixture.ask(.get, "/v1/accounts/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", key: other)
         #expect(foreign.status == 404)
         #expect(unknown.status == 404)
         #expect(foreign.json["detail"] == unknown.json["detail"])
-        let state = try await rig.ask(.get, "/v1/accounts/\(address.account.sub)/credential-state", key: other)
+        let state = try await fixture.ask(.get, "/v1/accounts/\(address.account.sub)/credential-state", key: other)
         #expect(state.status == 200)
         #expect(state.json["credential_state"].string == "not_found")
-        #expect(try await rig.ask(.get, "/v1/accounts/x", key: try rig.key("juice", [.sourcesRead])).status == 403)
-        #expect(try await rig.ask(.get, "/v1/accounts/x").status == 401)
+        #expect(try await fixture.ask(.get, "/v1/accounts/x", key: try fixture.key("juice", [.sourcesRead])).status == 403)
+        #expect(try await fixture.ask(.get, "/v1/accounts/x").status == 401)
     }
 
     @Test func theCredentialStateFollowsTheGrant() async throws {
-        let (rig, address) = try rig()
-        let key = try rig.key("juice")
+        let (fixture, address) = try fixture()
+        let key = try fixture.key("juice")
         let path = "/v1/accounts/\(address.account.sub)/credential-state"
         func state(_ query: String = "") async throws -> String? {
-            try await rig.ask(.get, path + query, key: key).json["credential_state"].string
+            try await fixture.ask(.get, path + query, key: key).json["credential_state"].string
         }
         #expect(try await state() == "authorized")
         #expect(try await state("?client_id=com.juice") == "authorized")
         #expect(try await state("?client_id=com.press") == "not_found")
         #expect(try await state("?client_id=com.unknown") == "not_found")
-        try rig.store.grants.revokeAll(account: address.account.number, APIFixture.change)
+        try fixture.store.grants.revokeAll(account: address.account.number, APIFixture.change)
         #expect(try await state() == "revoked")
-        try rig.store.accounts.delete(account: address.account.number, APIFixture.change)
+        try fixture.store.accounts.delete(account: address.account.number, APIFixture.change)
         #expect(try await state() == "not_found")
-        #expect(try await rig.ask(.get, path + "?x=1", key: key).status == 400)
+        #expect(try await fixture.ask(.get, path + "?x=1", key: key).status == 400)
     }
 }

@@ -14,34 +14,35 @@ import Testing
 
     /// An issuer with a key in a file, and an account of its with team juice.
     private final class Fixture: Sendable {
-        let rig: APIFixture
+        let fixture: APIFixture
         let key: IdentitySigningKey
         let sub = "a234567a234567a234567a234567a234"
 
         init() async throws {
             let (key, _) = try IdentitySigningKey.generate()
             self.key = key
-            rig = try APIFixture { rig in
-                let now: @Sendable () -> Int64 = { [weak rig] in rig?.now ?? 0 }
+            fixture = try APIFixture { fixture in
+                let now: @Sendable () -> Int64 = { [weak fixture] in fixture?.now ?? 0 }
                 let cache = KeySetCache(
-                    fetcher: InlineFetcher(), storage: nil, now: now, logger: rig.log.logger)
+                    fetcher: InlineFetcher(), storage: nil, now: now, logger: fixture.log.logger)
                 return [
                     NotificationRoutes(
-                        rig.parts, issuers: StoredIssuers(rig.store.issuers, now: now, logger: rig.log.logger), keys: cache)
+                        fixture.parts, issuers: StoredIssuers(fixture.store.issuers, now: now, logger: fixture.log.logger),
+                        keys: cache)
                 ]
             }
             let document = JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))
             let text = JSONValue.object(document).text
-            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
+            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
                 try connection.run(
                     """
                     INSERT INTO issuers (name, iss, source, location, allows_http, algorithms, nonce_form, leeway, created_at)
                     VALUES ('apple', ?1, 'inline', ?2, 0, 'ES256', 'raw', 60, 1)
                     """, [.text(NotificationTests.iss), .text(text)])
             }
-            _ = try rig.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
+            _ = try fixture.store.apps.add(team: "juice", clientID: "com.juice", group: nil, APIFixture.change)
             let sub = sub
-            try rig.store.database.write(.durable) { connection throws(StoreFailure) in
+            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
                 let account = try connection.inserted(
                     "INSERT INTO accounts (team_id, sub, created_at) VALUES (1, \(sub), 1) RETURNING id")
                 try connection.run(
@@ -64,17 +65,17 @@ import Testing
         ) async throws -> Response {
             let event: JSONObject = [
                 "type": .string(type), "sub": "001.abc", "email": "x@privaterelay.example", "is_private_email": "true",
-                "event_time": .integer(rig.now * 1000),
+                "event_time": .integer(fixture.now * 1000),
             ]
             let claims: JSONObject = [
-                "iss": .string(iss), "aud": .string(aud), "iat": .integer(issuedAt ?? rig.now), "jti": .string(jti),
+                "iss": .string(iss), "aud": .string(aud), "iat": .integer(issuedAt ?? fixture.now), "jti": .string(jti),
                 "events": .string(JSONValue.object(event).text),
             ]
             let body: JSONObject = ["payload": .string(try (signer ?? key).sign(claims))]
-            return try await rig.ask(.post, "/v1/notifications/\(issuer)", body: JSONValue.object(body).text)
+            return try await fixture.ask(.post, "/v1/notifications/\(issuer)", body: JSONValue.object(body).text)
         }
 
-        func state() throws -> CredentialState { try rig.store.grants.credentialState(team: "juice", sub: sub) }
+        func state() throws -> CredentialState { try fixture.store.grants.credentialState(team: "juice", sub: sub) }
     }
 
     private struct InlineFetcher: KeySetFetcher {
@@ -88,9 +89,9 @@ import Testing
         let world = try await Fixture()
         for _ in 0..<3 { #expect(try await world.post("consent-revoked", jti: "1").status == 200) }
         #expect(try world.state() == .revoked)
-        #expect(world.rig.log.lines.count { $0.contains("outcome=taken") } == 1)
-        #expect(world.rig.log.lines.count { $0.contains("outcome=repeated") } == 2)
-        for line in world.rig.log.lines { #expect(!line.contains("privaterelay"), "\(line)") }
+        #expect(world.fixture.log.lines.count { $0.contains("outcome=taken") } == 1)
+        #expect(world.fixture.log.lines.count { $0.contains("outcome=repeated") } == 2)
+        for line in world.fixture.log.lines { #expect(!line.contains("privaterelay"), "\(line)") }
     }
 
     @Test func bothNamesOfADeletionAreKnownAndUnknownOnesAreAcknowledged() async throws {
@@ -110,10 +111,10 @@ import Testing
             try await world.post("account-delete", jti: "1", by: stranger),
             try await world.post("account-delete", jti: "2", iss: "https://other.example"),
             try await world.post("account-delete", jti: "3", aud: "com.unknown"),
-            try await world.post("account-delete", jti: "4", issuedAt: world.rig.now - 8 * 86_400),
-            try await world.post("account-delete", jti: "5", issuedAt: world.rig.now + 3600),
-            try await world.rig.ask(.post, "/v1/notifications/apple", body: "{}"),
-            try await world.rig.ask(.post, "/v1/notifications/apple", body: #"{"payload":"a.b.c"}"#),
+            try await world.post("account-delete", jti: "4", issuedAt: world.fixture.now - 8 * 86_400),
+            try await world.post("account-delete", jti: "5", issuedAt: world.fixture.now + 3600),
+            try await world.fixture.ask(.post, "/v1/notifications/apple", body: "{}"),
+            try await world.fixture.ask(.post, "/v1/notifications/apple", body: #"{"payload":"a.b.c"}"#),
         ]
         for (number, answer) in answers.enumerated() {
             #expect(answer.status == 400, "\(number): \(answer.text)")
@@ -122,9 +123,11 @@ import Testing
         #expect(try world.state() == .authorized)
         #expect(try await world.post("account-delete", jti: "6", to: "nobody").status == 404)
         #expect(
-            try await world.rig.ask(.post, "/v1/notifications/apple", body: String(repeating: " ", count: 200_000)).status == 413)
+            try await world.fixture.ask(.post, "/v1/notifications/apple", body: String(repeating: " ", count: 200_000)).status
+                == 413)
         #expect(
-            try await world.rig.ask(.post, "/v1/notifications/apple", body: "{}", headers: ["Content-Type": "text/plain"]).status
+            try await world.fixture.ask(.post, "/v1/notifications/apple", body: "{}", headers: ["Content-Type": "text/plain"])
+                .status
                 == 415)
     }
 }

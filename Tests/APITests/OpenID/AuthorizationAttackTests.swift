@@ -35,7 +35,7 @@ import Testing
     @Test func anAnswerIsWorthNothingAfterItsCode() async throws {
         let party = try await OpenIDFixture()
         let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
-        party.rig.api.wait(seconds: 300)
+        party.fixture.api.wait(seconds: 300)
         #expect(try await party.fetch(continuation).status == 400)
     }
 
@@ -43,9 +43,9 @@ import Testing
     @Test func aPageMayTakeItsTimeWhateverTheAge() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["max_age": "0"])))
-        party.rig.api.wait(seconds: 5)
-        let signedIn = party.rig.api.now
-        party.rig.api.wait(seconds: 5)
+        party.fixture.api.wait(seconds: 5)
+        let signedIn = party.fixture.api.now
+        party.fixture.api.wait(seconds: 5)
         let answer = try await party.operate(
             "/v1/authorizations", ["request": identifier, "user": "jane", "auth_time": signedIn])
         #expect(answer.status == 200)
@@ -75,7 +75,7 @@ import Testing
             #expect(changed.status == 422)
             octets[place] = old
         }
-        party.rig.api.wait(seconds: 3_600)
+        party.fixture.api.wait(seconds: 3_600)
         #expect(try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"]).status == 422)
     }
 
@@ -167,8 +167,8 @@ import Testing
     }
 
     @Test func withoutASignInPageThereIsNoEndpoint() async throws {
-        let rig = try await ProviderFixture()
-        #expect(try await rig.api.ask(.get, "/auth/authorize").status == 404)
+        let fixture = try await ProviderFixture()
+        #expect(try await fixture.api.ask(.get, "/auth/authorize").status == 404)
     }
 
     /// Whatever looks at an address before the user goes there asks with HEAD: it took the answer, and the user got none.
@@ -196,15 +196,15 @@ import Testing
     /// The consent of the second was kept, although its answer went nowhere.
     @Test func whoeverAnswersARequestThatWasAnsweredConsentsToNothing() async throws {
         let party = try await OpenIDFixture()
-        let store = party.rig.api.store
+        let store = party.fixture.api.store
         _ = try store.users.add(
             id: "bob", name: nil, inbox: InboxAddress(try AddrSpec.typed("bob@home.example")), isVerified: true, APIFixture.change
         )
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
         _ = try await party.answer(identifier)
         #expect(try await party.operate("/v1/authorizations", ["request": identifier, "user": "bob"]).status == 409)
-        #expect(try store.persons.accounts(user: "bob", since: 0, now: party.rig.api.now).isEmpty)
-        #expect(try store.persons.accounts(user: "jane", since: 0, now: party.rig.api.now).count == 1)
+        #expect(try store.persons.accounts(user: "bob", since: 0, now: party.fixture.api.now).isEmpty)
+        #expect(try store.persons.accounts(user: "jane", since: 0, now: party.fixture.api.now).count == 1)
     }
 
     /// Without the time of the sign-in an old one passed for a new one.
@@ -214,7 +214,7 @@ import Testing
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(changes)))
         let silent = try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"])
         #expect(silent.status == 422 && silent.text.contains("auth_time"))
-        let old = ["request": identifier, "user": "jane", "auth_time": party.rig.api.now - 61] as [String: Any]
+        let old = ["request": identifier, "user": "jane", "auth_time": party.fixture.api.now - 61] as [String: Any]
         #expect(try await party.operate("/v1/authorizations", old).status == 409)
     }
 
@@ -222,29 +222,29 @@ import Testing
     @Test func theClocksOfTwoHostsMayDiffer() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
-        party.rig.api.wait(seconds: -60)
+        party.fixture.api.wait(seconds: -60)
         #expect(try await party.operate("/v1/authorizations/inspect", ["request": identifier]).status == 200)
-        party.rig.api.wait(seconds: -1)
+        party.fixture.api.wait(seconds: -1)
         #expect(try await party.operate("/v1/authorizations/inspect", ["request": identifier]).status == 422)
     }
 
     @Test func anAddressThatWasTakenAwayMeanwhileGetsNothing() async throws {
         let party = try await OpenIDFixture()
-        let store = party.rig.api.store
+        let store = party.fixture.api.store
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
         try store.clients.removeRedirect(
             team: "juice", clientID: OpenIDFixture.client, uri: OpenIDFixture.redirect, APIFixture.change)
         let refusal = ["request": identifier, "error": "access_denied"]
         #expect(try await party.operate("/v1/authorizations/refuse", refusal).status == 404)
         #expect(try await party.operate("/v1/authorizations", ["request": identifier, "user": "jane"]).status == 422)
-        #expect(try store.persons.accounts(user: "jane", since: 0, now: party.rig.api.now).isEmpty)
+        #expect(try store.persons.accounts(user: "jane", since: 0, now: party.fixture.api.now).isEmpty)
     }
 
     /// U+212A is a K to whoever compares texts and not octets.
     @Test func aRedirectURIIsComparedByItsOctets() async throws {
         let party = try await OpenIDFixture()
         let uri = "https://juice.example/K"
-        _ = try party.rig.api.store.clients.addRedirect(
+        _ = try party.fixture.api.store.clients.addRedirect(
             team: "juice", clientID: OpenIDFixture.client, uri: uri, APIFixture.change)
         let other = "https://juice.example/\u{212A}"
         #expect(try await party.ask(OpenIDFixture.query(["redirect_uri": other])).status == 400)
@@ -253,8 +253,8 @@ import Testing
             ("client_id", OpenIDFixture.client), ("client_secret", party.secret), ("grant_type", "authorization_code"),
             ("code", code),
         ]
-        expectAuthError(try await party.rig.post("/auth/token", form + [("redirect_uri", other)]), "invalid_grant")
-        #expect(try await party.rig.post("/auth/token", form + [("redirect_uri", uri)]).status == 200)
+        expectAuthError(try await party.fixture.post("/auth/token", form + [("redirect_uri", other)]), "invalid_grant")
+        #expect(try await party.fixture.post("/auth/token", form + [("redirect_uri", uri)]).status == 200)
     }
 
     /// Of many exchanges at once one wins, and what it got ends with the others: the code is known to more than one.
@@ -270,13 +270,13 @@ import Testing
 
     @Test func accessTokensOfClientsThemselvesAreNoUsers() async throws {
         let party = try await OpenIDFixture()
-        let client = try await party.rig.client(
+        let client = try await party.fixture.client(
             "/auth/token", OpenIDFixture.client, [("grant_type", "client_credentials"), ("scope", "user.migration")])
         #expect(try await party.userInfo(client).status == 401)
-        #expect(try await party.rig.api.ask(.get, "/auth/userinfo").status == 401)
-        #expect(try await party.rig.api.ask(.get, "/auth/userinfo?access_token=pa_x").status == 401)
+        #expect(try await party.fixture.api.ask(.get, "/auth/userinfo").status == 401)
+        #expect(try await party.fixture.api.ask(.get, "/auth/userinfo?access_token=pa_x").status == 401)
         let (_, tokens, _) = try await party.signIn()
-        party.rig.api.wait(seconds: 3_600)
+        party.fixture.api.wait(seconds: 3_600)
         #expect(try await party.userInfo(tokens).status == 401)
     }
 }

@@ -48,7 +48,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         let tokens = try await party.signIn().tokens
         let token = try CompactJWS(try #require(tokens.json["id_token"].string))
         #expect(token.algorithm == "RS256" && token.keyID != nil)
-        let keys = try JWKSet.parse(try await party.rig.api.ask(.get, "/auth/keys").body)
+        let keys = try JWKSet.parse(try await party.fixture.api.ask(.get, "/auth/keys").body)
         try TokenChecks.signature(token, algorithms: [.rs256], keys: keys)
         #expect(Set(keys.keys.map(\.algorithm)) == [.es256, .rs256])
     }
@@ -56,7 +56,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     /// `none` cannot be registered, and discovery does not list it.
     @Test("oidcc-idtoken-unsigned") func idTokenUnsigned() async throws {
         #expect(SignatureAlgorithm(rawValue: "none") == nil)
-        let metadata = try await OpenIDFixture().rig.api.ask(.get, "/.well-known/openid-configuration").json
+        let metadata = try await OpenIDFixture().fixture.api.ask(.get, "/.well-known/openid-configuration").json
         #expect(metadata["id_token_signing_alg_values_supported"].items.compactMap(\.string) == ["ES256", "RS256"])
     }
 
@@ -79,9 +79,9 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         let party = try await OpenIDFixture()
         let (_, tokens, claims) = try await party.signIn()
         let access = try #require(tokens.json["access_token"].string)
-        let info = try await party.rig.post("/auth/userinfo", [("access_token", access)])
+        let info = try await party.fixture.post("/auth/userinfo", [("access_token", access)])
         #expect(info.json["sub"].string == claims.subject)
-        let both = try await party.rig.post(
+        let both = try await party.fixture.post(
             "/auth/userinfo", [("access_token", access)], headers: ["Authorization": "Bearer \(access)"])
         #expect(both.status == 400)
     }
@@ -137,14 +137,14 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     func promptLogin(_ plan: CertificationPlan) async throws {
         let party = try await OpenIDFixture()
         let first = try await party.signIn(plan.changes).claims
-        party.rig.api.wait(seconds: 1)
+        party.fixture.api.wait(seconds: 1)
         let second = try await party.signIn(plan.with(["prompt": "login"])).claims
         #expect(try #require(second.authenticatedAt) > (try #require(first.authenticatedAt)))
         #expect(party.asked.last?["prompt"].items == ["login"])
         // A page that would let an older sign-in count is refused.
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["prompt": "login"])))
         let refused = try await party.operate(
-            "/v1/authorizations", ["request": identifier, "user": "jane", "auth_time": party.rig.api.now - 1])
+            "/v1/authorizations", ["request": identifier, "user": "jane", "auth_time": party.fixture.api.now - 1])
         #expect(refused.status == 409)
     }
 
@@ -158,7 +158,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     @Test("oidcc-prompt-none-logged-in") func promptNoneLoggedIn() async throws {
         let party = try await OpenIDFixture()
         let first = try await party.signIn().claims
-        party.rig.api.wait(seconds: 10)
+        party.fixture.api.wait(seconds: 10)
         let second = try await party.signIn(["prompt": "none"]).claims
         #expect(second.subject == first.subject && second.authenticatedAt == first.authenticatedAt)
     }
@@ -166,21 +166,21 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     @Test("oidcc-max-age-1") func maxAge1() async throws {
         let party = try await OpenIDFixture()
         let first = try await party.signIn().claims
-        party.rig.api.wait(seconds: 2)
+        party.fixture.api.wait(seconds: 2)
         let second = try await party.signIn(["max_age": "1"]).claims
         #expect(try #require(second.authenticatedAt) > (try #require(first.authenticatedAt)))
-        #expect(second.authenticatedAt == party.rig.api.now)
-        party.rig.api.wait(seconds: 2)
+        #expect(second.authenticatedAt == party.fixture.api.now)
+        party.fixture.api.wait(seconds: 2)
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["max_age": "1"])))
         let refused = try await party.operate(
-            "/v1/authorizations", ["request": identifier, "user": "jane", "auth_time": party.rig.api.now - 2])
+            "/v1/authorizations", ["request": identifier, "user": "jane", "auth_time": party.fixture.api.now - 2])
         #expect(refused.status == 409)
     }
 
     @Test("oidcc-max-age-10000") func maxAge10000() async throws {
         let party = try await OpenIDFixture()
         let first = try await party.signIn(["max_age": "15000"]).claims
-        party.rig.api.wait(seconds: 5)
+        party.fixture.api.wait(seconds: 5)
         let second = try await party.signIn(["max_age": "10000"]).claims
         #expect(first.authenticatedAt != nil && second.authenticatedAt == first.authenticatedAt)
         #expect(second.subject == first.subject)
@@ -238,7 +238,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         let code = try #require(try await party.authorize()["code"])
         let tokens = try await party.redeem(code)
         #expect(try await party.userInfo(tokens).status == 200)
-        party.rig.api.wait(seconds: 30)
+        party.fixture.api.wait(seconds: 30)
         expectAuthError(try await party.redeem(code), "invalid_grant")
         let info = try await party.userInfo(tokens)
         #expect(info.status == 401)
@@ -285,12 +285,12 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         let refresh = try #require(tokens.json["refresh_token"].string)
         #expect(refresh.utf8.allSatisfy { (0x20...0x7E).contains($0) })
         let form = [("grant_type", "refresh_token"), ("refresh_token", refresh), ("client_secret", party.secret)]
-        let again = try await party.rig.post("/auth/token", form + [("client_id", OpenIDFixture.client)])
+        let again = try await party.fixture.post("/auth/token", form + [("client_id", OpenIDFixture.client)])
         let claims = try await party.claims(again)
         #expect(claims.subject == first.subject && claims.authenticatedAt == first.authenticatedAt)
         // Bound to the client.
-        expectAuthError(try await party.rig.refresh(refresh, "com.example.soda"), "invalid_grant")
-        let metadata = try await party.rig.api.ask(.get, "/.well-known/openid-configuration").json
+        expectAuthError(try await party.fixture.refresh(refresh, "com.example.soda"), "invalid_grant")
+        let metadata = try await party.fixture.api.ask(.get, "/.well-known/openid-configuration").json
         #expect(metadata["grant_types_supported"].items.contains("refresh_token"))
     }
 
@@ -308,7 +308,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
     @Test("oidcc-server-client-secret-post") func clientSecretPost() async throws {
         let party = try await OpenIDFixture()
         let code = try #require(try await party.authorize()["code"])
-        let answer = try await party.rig.post(
+        let answer = try await party.fixture.post(
             "/auth/token",
             [
                 ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", OpenIDFixture.redirect),
@@ -319,7 +319,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
 
     @Test("oidcc-discovery-endpoint-verification") func discovery() async throws {
         let party = try await OpenIDFixture()
-        let answer = try await party.rig.api.ask(.get, "/.well-known/openid-configuration")
+        let answer = try await party.fixture.api.ask(.get, "/.well-known/openid-configuration")
         #expect(answer.status == 200 && answer.headers[.contentType] == "application/json")
         let metadata = answer.json
         #expect(metadata["issuer"].string == ProviderFixture.issuer)
@@ -343,6 +343,6 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         #expect(Set(words("claims_supported")).isSuperset(of: ["sub", "iss", "auth_time", "acr"]))
         // Empty lists are left out.
         if case .object(let object) = metadata { #expect(!object.members.contains { $0.value.array?.isEmpty == true }) }
-        #expect(try JWKSet.parse(try await party.rig.api.ask(.get, "/auth/keys").body).keys.isEmpty == false)
+        #expect(try JWKSet.parse(try await party.fixture.api.ask(.get, "/auth/keys").body).keys.isEmpty == false)
     }
 }

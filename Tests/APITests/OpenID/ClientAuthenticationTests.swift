@@ -17,7 +17,7 @@ import Testing
         _ party: OpenIDFixture, _ more: [(String, String)], headers: [String: String] = [:]
     ) async throws -> Response {
         let code = try #require(try await party.authorize()["code"])
-        return try await party.rig.post(
+        return try await party.fixture.post(
             "/auth/token",
             [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", OpenIDFixture.redirect)] + more,
             headers: headers)
@@ -28,10 +28,10 @@ import Testing
     ) throws -> String {
         var claims: JSONObject = [
             "iss": .string(Self.client), "sub": .string(Self.client), "aud": .string("\(ProviderFixture.issuer)/auth/token"),
-            "exp": .integer(party.rig.api.now + 60), "jti": .string(UUID().uuidString),
+            "exp": .integer(party.fixture.api.now + 60), "jti": .string(UUID().uuidString),
         ]
         for (name, value) in changes { claims[name] = value }
-        return try (key ?? party.rig.juice.key).sign(claims, type: type)
+        return try (key ?? party.fixture.juice.key).sign(claims, type: type)
     }
 
     private func form(_ assertion: String) -> [(String, String)] {
@@ -40,7 +40,7 @@ import Testing
 
     @Test func anIssuedSecretWorksByFormAndByBasicUntilItIsRevoked() async throws {
         let party = try await OpenIDFixture()
-        let clients = party.rig.api.store.openIDClients
+        let clients = party.fixture.api.store.openIDClients
         let (second, issued) = try clients.issueSecret(team: "juice", clientID: Self.client, APIFixture.change)
         for secret in [party.secret, second] {
             #expect(try await ask(party, [("client_id", Self.client), ("client_secret", secret)]).status == 200)
@@ -89,20 +89,20 @@ import Testing
         let info = Data(try RSAPrivateKey(pem: pem).publicKeyInfo()).base64EncodedString()
         let registered = "-----BEGIN PUBLIC KEY-----\n\(info)\n-----END PUBLIC KEY-----\n"
         _ = try VerificationKey(keyID: key.keyID, pem: registered)
-        _ = try party.rig.api.store.clients.addKey(team: "juice", keyID: key.keyID, pem: registered, APIFixture.change)
+        _ = try party.fixture.api.store.clients.addKey(team: "juice", keyID: key.keyID, pem: registered, APIFixture.change)
         let rs256 = form(try assertion(party, ["aud": .string(ProviderFixture.issuer)], by: key))
         #expect(try await ask(party, rs256 + [("client_id", Self.client)]).status == 200)
         // The JWT in client_secret stays ES256.
         let old = try key.sign([
             "iss": "juice", "sub": .string(Self.client), "aud": .string(ProviderFixture.issuer),
-            "iat": .integer(party.rig.api.now), "exp": .integer(party.rig.api.now + 60),
+            "iat": .integer(party.fixture.api.now), "exp": .integer(party.fixture.api.now + 60),
         ])
         expectAuthError(try await ask(party, [("client_id", Self.client), ("client_secret", old)]), "invalid_client")
     }
 
     @Test func anAssertionMustSayWhoForWhomAndUntilWhen() async throws {
         let party = try await OpenIDFixture()
-        let now = party.rig.api.now
+        let now = party.fixture.api.now
         let wrong: [[String: JSONValue?]] = [
             ["iss": "juice"], ["sub": "com.example.press"], ["aud": "https://evil.example"], ["aud": .array([])],
             ["aud": .array([.string(ProviderFixture.issuer), "https://evil.example"])], ["exp": .integer(now - 60)],
@@ -115,7 +115,7 @@ import Testing
                 try await ask(party, form(text) + [("client_id", Self.client)]), "invalid_client", saying: "client_assertion")
         }
         expectAuthError(try await ask(party, form(try assertion(party, type: "at+jwt"))), "invalid_client")
-        expectAuthError(try await ask(party, form(try assertion(party, by: party.rig.soda.key))), "invalid_client")
+        expectAuthError(try await ask(party, form(try assertion(party, by: party.fixture.soda.key))), "invalid_client")
         expectAuthError(
             try await ask(party, [("client_assertion_type", "other"), ("client_assertion", try assertion(party))]),
             "invalid_request")
@@ -129,23 +129,23 @@ import Testing
         let code = try #require(try await party.authorize(pkce)["code"])
         let form = [("client_id", Self.client), ("grant_type", "authorization_code"), ("redirect_uri", OpenIDFixture.redirect)]
         let exchange = form + [("code", code)]
-        expectAuthError(try await party.rig.post("/auth/token", exchange), "invalid_request", saying: "code_verifier")
+        expectAuthError(try await party.fixture.post("/auth/token", exchange), "invalid_request", saying: "code_verifier")
         expectAuthError(
-            try await party.rig.post(
+            try await party.fixture.post(
                 "/auth/token", exchange + [("code_verifier", String(repeating: "a", count: 43))]), "invalid_grant")
-        let answer = try await party.rig.post(
+        let answer = try await party.fixture.post(
             "/auth/token", exchange + [("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")])
         #expect(answer.status == 200 && answer.json["refresh_token"] == .null)
         #expect(try await party.authorize()["error"] == "invalid_request")
         expectAuthError(
-            try await party.rig.post(
+            try await party.fixture.post(
                 "/auth/token", [("client_id", Self.client), ("grant_type", "client_credentials"), ("scope", "user.migration")]),
             "unauthorized_client")
-        #expect(try await party.rig.post("/auth/revoke", [("client_id", Self.client), ("token", "pa_x")]).status == 200)
+        #expect(try await party.fixture.post("/auth/revoke", [("client_id", Self.client), ("token", "pa_x")]).status == 200)
         // A code that was asked for without a challenge is not a public client's to exchange.
-        let bare = try await party.rig.code()
+        let bare = try await party.fixture.code()
         expectAuthError(
-            try await party.rig.post(
+            try await party.fixture.post(
                 "/auth/token", form + [("code", bare), ("code_verifier", String(repeating: "a", count: 43))]), "invalid_grant")
     }
 
@@ -156,7 +156,7 @@ import Testing
             "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
         ]
         func signIn() async throws -> Response {
-            try await party.rig.post(
+            try await party.fixture.post(
                 "/auth/token",
                 [
                     ("client_id", Self.client), ("grant_type", "authorization_code"), ("redirect_uri", OpenIDFixture.redirect),
@@ -167,12 +167,12 @@ import Testing
         let (first, second) = (try await signIn(), try await signIn())
         let token = try #require(first.json["access_token"].string)
         expectAuthError(
-            try await party.rig.post("/auth/revoke", [("client_id", "com.example.juice.web"), ("token", token)]),
+            try await party.fixture.post("/auth/revoke", [("client_id", "com.example.juice.web"), ("token", token)]),
             "invalid_client")
-        #expect(try await party.rig.post("/auth/revoke", [("client_id", Self.client), ("token", token)]).status == 200)
+        #expect(try await party.fixture.post("/auth/revoke", [("client_id", Self.client), ("token", token)]).status == 200)
         #expect(try await party.userInfo(first).status == 401)
         #expect(try await party.userInfo(second).status == 200)
-        let accounts = try party.rig.api.store.persons.accounts(user: "jane", since: 0, now: party.rig.api.now)
+        let accounts = try party.fixture.api.store.persons.accounts(user: "jane", since: 0, now: party.fixture.api.now)
         #expect(accounts.flatMap(\.consents).filter(\.isLive).count == 1)
     }
 
@@ -182,19 +182,19 @@ import Testing
             try await ask(party, [("client_id", Self.client), ("code_verifier", String(repeating: "a", count: 43))]),
             "invalid_client")
         #expect(throws: StoreFailure.self) {
-            try party.rig.api.store.openIDClients.set(
+            try party.fixture.api.store.openIDClients.set(
                 ClientSettings(isPublic: true, algorithm: .es256), team: "juice", clientID: Self.client, APIFixture.change)
         }
     }
 
     @Test func secretsEndWithTheAppAndWhenItGoesToAnotherTeam() async throws {
         let party = try await OpenIDFixture()
-        let store = party.rig.api.store
+        let store = party.fixture.api.store
         _ = try store.transfers.start(team: "juice", app: Self.client, to: "soda", APIFixture.change)
         try store.transfers.complete(app: Self.client, APIFixture.change)
         #expect(try store.openIDClients.secrets(team: "soda", clientID: Self.client).isEmpty)
         expectAuthError(
-            try await party.rig.post(
+            try await party.fixture.post(
                 "/auth/revoke",
                 [
                     ("client_id", Self.client), ("client_secret", party.secret), ("token", "pa_x"),
@@ -204,7 +204,7 @@ import Testing
         try store.apps.remove(team: "juice", clientID: "com.example.press", APIFixture.change)
         _ = try store.apps.add(team: "soda", clientID: "com.example.press", group: nil, APIFixture.change)
         expectAuthError(
-            try await party.rig.post(
+            try await party.fixture.post(
                 "/auth/revoke",
                 [
                     ("client_id", "com.example.press"), ("client_secret", pressSecret), ("token", "pa_x"),
@@ -213,7 +213,7 @@ import Testing
 
     @Test func aSecretIsNotInTheDatabase() async throws {
         let party = try await OpenIDFixture()
-        for file in try FileManager.default.contentsOfDirectory(at: party.rig.api.folder, includingPropertiesForKeys: nil) {
+        for file in try FileManager.default.contentsOfDirectory(at: party.fixture.api.folder, includingPropertiesForKeys: nil) {
             #expect(try Data(contentsOf: file).range(of: Data(party.secret.utf8)) == nil)
         }
     }

@@ -12,7 +12,7 @@ import Testing
 
     private func party() async throws -> (OpenIDFixture, hint: String, subject: String) {
         let party = try await OpenIDFixture()
-        _ = try party.rig.api.store.openIDClients.addLogoutRedirect(
+        _ = try party.fixture.api.store.openIDClients.addLogoutRedirect(
             team: "juice", clientID: OpenIDFixture.client, uri: Self.after, APIFixture.change)
         let (_, tokens, claims) = try await party.signIn()
         return (party, try #require(tokens.json["id_token"].string), claims.subject)
@@ -22,8 +22,8 @@ import Testing
         _ party: OpenIDFixture, _ pairs: [(name: String, value: String)], method: HTTPRequest.Method = .get
     ) async throws -> Response {
         let query = FormEncoding.encode(pairs)
-        guard method == .post else { return try await party.rig.api.ask(.get, "/auth/end-session?\(query)") }
-        return try await party.rig.api.ask(
+        guard method == .post else { return try await party.fixture.api.ask(.get, "/auth/end-session?\(query)") }
+        return try await party.fixture.api.ask(
             .post, "/auth/end-session", body: query, headers: ["Content-Type": "application/x-www-form-urlencoded"])
     }
 
@@ -37,7 +37,7 @@ import Testing
     @Test func theUserIsSignedOutAtThePageAndGoesBackToTheApp() async throws {
         let (party, hint, subject) = try await party()
         // Also long after the token expired.
-        party.rig.api.wait(seconds: 7_200)
+        party.fixture.api.wait(seconds: 7_200)
         for method in [HTTPRequest.Method.get, .post] {
             let identifier = try identifier(
                 try await ask(
@@ -46,7 +46,7 @@ import Testing
             let asked = try await party.operate("/v1/authorizations/inspect", ["end_session": identifier])
             #expect(asked.json["client_id"].string == OpenIDFixture.client)
             #expect(asked.json["user_hint"].string == subject)
-            let back = try await party.rig.api.ask(.get, "/auth/signed-out?request=\(identifier)")
+            let back = try await party.fixture.api.ask(.get, "/auth/signed-out?request=\(identifier)")
             #expect(back.headers[.location] == "\(Self.after)?state=a%20b%26c")
         }
     }
@@ -56,9 +56,9 @@ import Testing
         let (party, hint, _) = try await party()
         let identifier = try identifier(
             try await ask(party, [("id_token_hint", hint), ("post_logout_redirect_uri", Self.after)]))
-        try party.rig.api.store.openIDClients.removeLogoutRedirect(
+        try party.fixture.api.store.openIDClients.removeLogoutRedirect(
             team: "juice", clientID: OpenIDFixture.client, uri: Self.after, APIFixture.change)
-        let back = try await party.rig.api.ask(.get, "/auth/signed-out?request=\(identifier)")
+        let back = try await party.fixture.api.ask(.get, "/auth/signed-out?request=\(identifier)")
         #expect(back.status == 200 && back.headers[.location] == nil)
     }
 
@@ -98,11 +98,11 @@ import Testing
     @Test func nothingThatWeDidNotSealLeadsAnywhere() async throws {
         let (party, _, _) = try await party()
         for query in ["", "?request=", "?request=AAAA", "?request=https://evil.example/"] {
-            let answer = try await party.rig.api.ask(.get, "/auth/signed-out\(query)")
+            let answer = try await party.fixture.api.ask(.get, "/auth/signed-out\(query)")
             #expect(answer.status == 200 && answer.headers[.location] == nil)
         }
         // A request to sign in is none to sign out.
         let signIn = try party.identifier(try await party.ask(OpenIDFixture.query()))
-        #expect(try await party.rig.api.ask(.get, "/auth/signed-out?request=\(signIn)").headers[.location] == nil)
+        #expect(try await party.fixture.api.ask(.get, "/auth/signed-out?request=\(signIn)").headers[.location] == nil)
     }
 }

@@ -15,7 +15,7 @@ final class OpenIDFixture: Sendable {
     static let client = "com.example.juice"
     static let redirect = ProviderFixture.redirect
 
-    let rig: ProviderFixture
+    let fixture: ProviderFixture
     let secret: String
     private let browser = Mutex<(cookie: String?, signedInAt: Int64?, asked: [JSONValue])>((nil, nil, []))
 
@@ -29,8 +29,8 @@ final class OpenIDFixture: Sendable {
     }
 
     init(algorithm: SignatureAlgorithm = .es256, isPublic: Bool = false) async throws {
-        rig = try await ProviderFixture(authorizationEndpoint: nil, signInPage: "https://sign-in.example/?x=1")
-        let clients = rig.api.store.openIDClients
+        fixture = try await ProviderFixture(authorizationEndpoint: nil, signInPage: "https://sign-in.example/?x=1")
+        let clients = fixture.api.store.openIDClients
         secret = try clients.issueSecret(team: "juice", clientID: Self.client, APIFixture.change).secret
         if algorithm != .es256 || isPublic {
             if isPublic {
@@ -69,7 +69,7 @@ final class OpenIDFixture: Sendable {
         let isPost = method == .post
         var headers: [String: String] = isPost ? ["Content-Type": "application/x-www-form-urlencoded"] : [:]
         if let cookie = browser.withLock({ $0.cookie }) { headers["Cookie"] = cookie }
-        let answer = try await rig.api.ask(
+        let answer = try await fixture.api.ask(
             method, isPost ? "/auth/authorize" : "/auth/authorize?\(query)", body: isPost ? query : nil, headers: headers)
         if let cookie = answer.headers[.setCookie]?.split(separator: ";").first {
             browser.withLock { $0.cookie = String(cookie) }
@@ -91,14 +91,14 @@ final class OpenIDFixture: Sendable {
         let own = browser.withLock { $0.cookie } ?? ""
         try #require(continuation.hasPrefix("\(ProviderFixture.issuer)/auth/continue?ticket="))
         let path = String(continuation.dropFirst(ProviderFixture.issuer.count))
-        return try await rig.api.ask(method, path, headers: ["Cookie": cookie ?? own])
+        return try await fixture.api.ask(method, path, headers: ["Cookie": cookie ?? own])
     }
 
     // MARK: The page
 
     func operate(_ path: String, _ body: [String: Any]) async throws -> Response {
         let text = String(decoding: try JSONSerialization.data(withJSONObject: body), as: UTF8.self)
-        return try await rig.api.ask(.post, path, key: rig.operatorKey, body: text)
+        return try await fixture.api.ask(.post, path, key: fixture.operatorKey, body: text)
     }
 
     /// Signs jane in as the request wants it, and answers: where the browser goes on.
@@ -108,13 +108,13 @@ final class OpenIDFixture: Sendable {
         browser.withLock { $0.asked.append(asked.json) }
         let prompts = Set(asked.json["prompt"].items.compactMap(\.string))
         let age = asked.json["max_age"].number?.integer
-        let isFresh = signedInAt.map { signed in age.map { signed >= rig.api.now - $0 } ?? true } ?? false
+        let isFresh = signedInAt.map { signed in age.map { signed >= fixture.api.now - $0 } ?? true } ?? false
         if prompts == ["none"], !isFresh {
             let refused = try await operate("/v1/authorizations/refuse", ["request": identifier, "error": "login_required"])
             try #require(refused.status == 200, "\(refused.text)")
             return try #require(refused.json["continue"].string)
         }
-        if !isFresh || prompts.contains("login") { signedInAt = rig.api.now }
+        if !isFresh || prompts.contains("login") { signedInAt = fixture.api.now }
         var body: [String: Any] = [
             "request": identifier, "user": "jane", "auth_time": signedInAt ?? 0, "amr": ["pwd"], "acr": "1",
         ]
@@ -164,7 +164,7 @@ final class OpenIDFixture: Sendable {
     /// Exchanges a code with client_secret_basic.
     func redeem(_ code: String, _ more: [(String, String)] = []) async throws -> Response {
         let credentials = "\(FormEncoding.encode(Self.client)):\(FormEncoding.encode(secret))"
-        return try await rig.post(
+        return try await fixture.post(
             "/auth/token",
             [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", Self.redirect)] + more,
             headers: ["Authorization": "Basic \(Data(credentials.utf8).base64EncodedString())"])
@@ -189,7 +189,7 @@ final class OpenIDFixture: Sendable {
     }
 
     func claims(_ token: String) async throws -> IdentityClaims {
-        let keys = try JWKSet.parse(try await rig.api.ask(.get, "/auth/keys").body)
+        let keys = try JWKSet.parse(try await fixture.api.ask(.get, "/auth/keys").body)
         let token = try CompactJWS(token)
         try TokenChecks.signature(token, algorithms: [.es256, .rs256], keys: keys)
         return try IdentityClaims(payload: token.payload)
@@ -198,6 +198,6 @@ final class OpenIDFixture: Sendable {
     /// Asks /auth/userinfo.
     func userInfo(_ tokens: Response, method: HTTPRequest.Method = .get) async throws -> Response {
         let access = try #require(tokens.json["access_token"].string)
-        return try await rig.api.ask(method, "/auth/userinfo", headers: ["Authorization": "Bearer \(access)"])
+        return try await fixture.api.ask(method, "/auth/userinfo", headers: ["Authorization": "Bearer \(access)"])
     }
 }

@@ -9,138 +9,139 @@ import Testing
 
 @Suite struct AuthorizationTests {
     @Test func aPageGetsACodeAnIdentityTokenAndItsStateUnchanged() async throws {
-        let rig = try await ProviderFixture()
+        let fixture = try await ProviderFixture()
         let state = "ünchanged \"\\ / & = % +\u{1F511}\n"
-        let answer = try await rig.authorize(["state": state])
+        let answer = try await fixture.authorize(["state": state])
         #expect(answer.status == 200)
         #expect(answer.json["state"].string == state)
         #expect(answer.json["expires_in"] == .integer(300))
         #expect(answer.headers[.cacheControl] == "no-store")
-        #expect(try await rig.authorize(["state": nil]).json["state"] == .null)
-        let claims = try await rig.claims(answer)
-        #expect(claims.authenticatedAt == rig.api.now)
+        #expect(try await fixture.authorize(["state": nil]).json["state"] == .null)
+        let claims = try await fixture.claims(answer)
+        #expect(claims.authenticatedAt == fixture.api.now)
         #expect(claims.nonceSupported == true)
-        let earlier = try await rig.authorize(["auth_time": rig.api.now - 86_400])
-        #expect(try await rig.claims(earlier).authenticatedAt == rig.api.now - 86_400)
+        let earlier = try await fixture.authorize(["auth_time": fixture.api.now - 86_400])
+        #expect(try await fixture.claims(earlier).authenticatedAt == fixture.api.now - 86_400)
     }
 
     @Test func theNameComesTheFirstTimeAndAgainAfterRevocationAndReturn() async throws {
-        let rig = try await ProviderFixture()
+        let fixture = try await ProviderFixture()
         func name(_ answer: Response) -> [String?] {
             let name = answer.json["user"]["name"]
             return [name["firstName"].string, name["lastName"].string]
         }
-        let first = try await rig.authorize()
+        let first = try await fixture.authorize()
         #expect(name(first) == ["Jane Mary", "Doe"])
-        #expect(try await rig.authorize().json["user"] == .null)
+        #expect(try await fixture.authorize().json["user"] == .null)
         // An app of the same group is not a first time, an app outside it is.
-        #expect(try await rig.authorize(["client_id": "com.example.juice.web"]).json["user"] == .null)
-        #expect(name(try await rig.authorize(["client_id": "com.example.press"])) == ["Jane Mary", "Doe"])
-        let tokens = try await rig.signedIn()
-        #expect(try await rig.revoke(tokens.refresh).status == 200)
-        let back = try await rig.authorize(["name": ["first_name": "J.", "last_name": "D."]])
+        #expect(try await fixture.authorize(["client_id": "com.example.juice.web"]).json["user"] == .null)
+        #expect(name(try await fixture.authorize(["client_id": "com.example.press"])) == ["Jane Mary", "Doe"])
+        let tokens = try await fixture.signedIn()
+        #expect(try await fixture.revoke(tokens.refresh).status == 200)
+        let back = try await fixture.authorize(["name": ["first_name": "J.", "last_name": "D."]])
         #expect(name(back) == ["J.", "D."])
-        #expect(try await rig.claims(back).subject == rig.claims(first).subject)
-        #expect(try await rig.authorize().json["user"] == .null)
+        #expect(try await fixture.claims(back).subject == fixture.claims(first).subject)
+        #expect(try await fixture.authorize().json["user"] == .null)
         // Without the scope, none.
-        _ = try await rig.revoke(try await rig.signedIn().refresh)
-        let silent = try await rig.authorize(["scopes": ["openid"]])
+        _ = try await fixture.revoke(try await fixture.signedIn().refresh)
+        let silent = try await fixture.authorize(["scopes": ["openid"]])
         #expect(silent.json["user"] == .null)
     }
 
     @Test func theStatusArrivesOnceInTheFirstTokensAndIsKept() async throws {
-        let rig = try await ProviderFixture()
-        let first = try await rig.authorize(["real_user_status": 2])
-        #expect(try await rig.claims(first).realUserStatus == .likelyReal)
-        let exchanged = try await rig.redeem(try #require(first.json["code"].string))
-        #expect(try await rig.claims(exchanged).realUserStatus == .likelyReal)
-        let again = try await rig.authorize(["real_user_status": 1])
-        #expect(try await rig.claims(again).realUserStatus == nil)
-        let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
-        #expect(try rig.api.store.grants.grants(account: account.number).first?.realUserStatus == 2)
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.authorize(["real_user_status": 2])
+        #expect(try await fixture.claims(first).realUserStatus == .likelyReal)
+        let exchanged = try await fixture.redeem(try #require(first.json["code"].string))
+        #expect(try await fixture.claims(exchanged).realUserStatus == .likelyReal)
+        let again = try await fixture.authorize(["real_user_status": 1])
+        #expect(try await fixture.claims(again).realUserStatus == nil)
+        let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
+        #expect(try fixture.api.store.grants.grants(account: account.number).first?.realUserStatus == 2)
         // On return it is asked again, and the earlier one is kept.
         let refresh = try #require(exchanged.json["refresh_token"].string)
-        _ = try await rig.revoke(refresh)
-        #expect(try await rig.claims(try await rig.authorize(["real_user_status": 1])).realUserStatus == .unknown)
-        let grant = try #require(try rig.api.store.grants.grants(account: account.number).first)
+        _ = try await fixture.revoke(refresh)
+        #expect(try await fixture.claims(try await fixture.authorize(["real_user_status": 1])).realUserStatus == .unknown)
+        let grant = try #require(try fixture.api.store.grants.grants(account: account.number).first)
         #expect(grant.priorStatus == 2)
     }
 
     @Test func anAuthorizationWithoutAStatusCountsAsZero() async throws {
-        let rig = try await ProviderFixture()
-        #expect(try await rig.claims(try await rig.authorize()).realUserStatus == .unsupported)
-        let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
-        #expect(try rig.api.store.grants.grants(account: account.number).first?.realUserStatus == 0)
+        let fixture = try await ProviderFixture()
+        #expect(try await fixture.claims(try await fixture.authorize()).realUserStatus == .unsupported)
+        let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
+        #expect(try fixture.api.store.grants.grants(account: account.number).first?.realUserStatus == 0)
     }
 
     @Test func everyTokenWithTheScopeHasTheRelayAddress() async throws {
-        let rig = try await ProviderFixture()
-        let first = try await rig.authorize()
-        let exchanged = try await rig.redeem(try #require(first.json["code"].string))
-        let refreshed = try await rig.refresh(try #require(exchanged.json["refresh_token"].string))
-        let address = try #require(try rig.api.store.addresses.addresses(user: "jane").first).address
-        for answer in [first, exchanged, refreshed, try await rig.authorize()] {
-            let claims = try await rig.claims(answer)
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.authorize()
+        let exchanged = try await fixture.redeem(try #require(first.json["code"].string))
+        let refreshed = try await fixture.refresh(try #require(exchanged.json["refresh_token"].string))
+        let address = try #require(try fixture.api.store.addresses.addresses(user: "jane").first).address
+        for answer in [first, exchanged, refreshed, try await fixture.authorize()] {
+            let claims = try await fixture.claims(answer)
             #expect(claims.email?.revealed == address)
             #expect(claims.isPrivateEmail == true)
             #expect(claims.emailVerified == true)
         }
         #expect(first.json["user"]["email"].string == address.wireForm)
-        let without = try await rig.authorize(["scopes": ["openid", "name"]])
-        #expect(try await rig.claims(without).email == nil)
+        let without = try await fixture.authorize(["scopes": ["openid", "name"]])
+        #expect(try await fixture.claims(without).email == nil)
         let code = try #require(without.json["code"].string)
-        #expect(try await rig.claims(try await rig.redeem(code)).email == nil)
+        #expect(try await fixture.claims(try await fixture.redeem(code)).email == nil)
     }
 
     @Test func theRealAddressGoesOutOnlyWhereItIsNotHidden() async throws {
-        let rig = try await ProviderFixture()
-        let shown = try await rig.claims(try await rig.authorize(["hide_my_email": false]))
+        let fixture = try await ProviderFixture()
+        let shown = try await fixture.claims(try await fixture.authorize(["hide_my_email": false]))
         #expect(shown.email?.revealed.wireForm == "jane@home.example")
         #expect(shown.isPrivateEmail == false)
         // For another user it is hidden, with or without saying so.
         for (user, hide) in [("joe", true), ("jim", nil)] as [(String, Bool?)] {
-            _ = try rig.api.store.users.add(
+            _ = try fixture.api.store.users.add(
                 id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true,
                 APIFixture.change)
-            let answer = try await rig.authorize(["user": user, "hide_my_email": hide])
+            let answer = try await fixture.authorize(["user": user, "hide_my_email": hide])
             #expect(!answer.text.contains("home.example"))
-            #expect(try await rig.claims(answer).isPrivateEmail == true)
+            #expect(try await fixture.claims(answer).isPrivateEmail == true)
         }
         // What one app was given does not change because another asks otherwise.
-        let other = try await rig.claims(
-            try await rig.authorize(["user": "joe", "hide_my_email": false, "client_id": "com.example.press"]),
+        let other = try await fixture.claims(
+            try await fixture.authorize(["user": "joe", "hide_my_email": false, "client_id": "com.example.press"]),
             audience: "com.example.press")
         #expect(other.isPrivateEmail == true)
     }
 
     /// The new default, private or not, was given to every app that had been given the old one.
     @Test func anotherDefaultInboxIsNotGivenToAnAppThatKnowsTheOldOne() async throws {
-        let rig = try await ProviderFixture()
-        let inboxes = rig.api.store.inboxes
-        let tokens = try await rig.signedIn(["hide_my_email": false])
+        let fixture = try await ProviderFixture()
+        let inboxes = fixture.api.store.inboxes
+        let tokens = try await fixture.signedIn(["hide_my_email": false])
         let secret = try inboxes.add(
             user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
             APIFixture.change)
         try inboxes.makeDefault(user: "jane", .number(secret.number), APIFixture.change)
-        #expect(try await rig.claims(try await rig.refresh(tokens.refresh)).email?.revealed.wireForm == "jane@home.example")
+        #expect(
+            try await fixture.claims(try await fixture.refresh(tokens.refresh)).email?.revealed.wireForm == "jane@home.example")
         for hide in [nil, false, true] as [Bool?] {
-            let again = try await rig.claims(try await rig.authorize(["hide_my_email": hide]))
+            let again = try await fixture.claims(try await fixture.authorize(["hide_my_email": hide]))
             #expect(again.email?.revealed.wireForm == "jane@home.example")
         }
         // Without the shared one there is none, rather than another.
         try inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
-        #expect(try await rig.claims(try await rig.refresh(tokens.refresh)).all["email"] == nil)
-        #expect(try await rig.claims(try await rig.authorize([:])).all["email"] == nil)
-        #expect(try await rig.claims(try await rig.authorize(["hide_my_email": false])).all["email"] == nil)
+        #expect(try await fixture.claims(try await fixture.refresh(tokens.refresh)).all["email"] == nil)
+        #expect(try await fixture.claims(try await fixture.authorize([:])).all["email"] == nil)
+        #expect(try await fixture.claims(try await fixture.authorize(["hide_my_email": false])).all["email"] == nil)
         // It is the user's choice at a sign-in that shares another.
-        let chosen = try await rig.claims(try await rig.authorize(["hide_my_email": false, "inbox": secret.number]))
+        let chosen = try await fixture.claims(try await fixture.authorize(["hide_my_email": false, "inbox": secret.number]))
         #expect(chosen.email?.revealed.wireForm == "secret@clinic.example")
     }
 
     @Test func aReturnThatSharesNothingSharesNoLaterDefault() async throws {
-        let rig = try await ProviderFixture()
-        let store = rig.api.store
-        _ = try await rig.authorize(["hide_my_email": false])
+        let fixture = try await ProviderFixture()
+        let store = fixture.api.store
+        _ = try await fixture.authorize(["hide_my_email": false])
         let account = try #require(try store.accounts.accounts(user: "jane").first).number
         _ = try store.inboxes.add(
             user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
@@ -148,81 +149,84 @@ import Testing
         try store.inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
         try store.grants.revokeAll(account: account, APIFixture.change)
         // Back without the scope: nothing was said of the address.
-        #expect(try await rig.authorize(["scopes": ["openid"]]).status == 200)
-        let later = try await rig.authorize()
+        #expect(try await fixture.authorize(["scopes": ["openid"]]).status == 200)
+        let later = try await fixture.authorize()
         #expect(later.status == 200 && !later.text.contains("clinic"), "\(later.text)")
     }
 
     /// The team had been given one inbox; a second app of it, with another one chosen for hidden mail, was given that one in the
     /// clear.
     @Test func anInboxThatIsChosenForHiddenMailIsNotShared() async throws {
-        let rig = try await ProviderFixture()
-        _ = try await rig.authorize(["hide_my_email": false])
-        let secret = try rig.api.store.inboxes.add(
+        let fixture = try await ProviderFixture()
+        _ = try await fixture.authorize(["hide_my_email": false])
+        let secret = try fixture.api.store.inboxes.add(
             user: "jane", InboxAddress(try AddrSpec.typed("secret@clinic.example")), isVerified: true, isReplyOnly: false,
             APIFixture.change)
         for hide in [true, nil] as [Bool?] {
-            let other = try await rig.authorize(["client_id": "com.example.press", "hide_my_email": hide, "inbox": secret.number])
+            let other = try await fixture.authorize([
+                "client_id": "com.example.press", "hide_my_email": hide, "inbox": secret.number,
+            ])
             #expect(!other.text.contains("clinic"))
-            let claims = try await rig.claims(other, audience: "com.example.press")
+            let claims = try await fixture.claims(other, audience: "com.example.press")
             #expect(claims.email?.revealed.wireForm == "jane@home.example")
         }
-        #expect(try await rig.claims(try await rig.authorize()).email?.revealed.wireForm == "jane@home.example")
+        #expect(try await fixture.claims(try await fixture.authorize()).email?.revealed.wireForm == "jane@home.example")
     }
 
     @Test func theUserChoosesAnInbox() async throws {
-        let rig = try await ProviderFixture()
-        let work = try rig.api.store.inboxes.add(
+        let fixture = try await ProviderFixture()
+        let work = try fixture.api.store.inboxes.add(
             user: "jane", InboxAddress(try AddrSpec.typed("jane@office.example")), isVerified: true, isReplyOnly: false,
             APIFixture.change)
-        let byNumber = try await rig.claims(try await rig.authorize(["inbox": work.number, "hide_my_email": false]))
+        let byNumber = try await fixture.claims(try await fixture.authorize(["inbox": work.number, "hide_my_email": false]))
         #expect(byNumber.email?.revealed.wireForm == "jane@office.example")
-        let byAddress = try await rig.claims(try await rig.authorize(["inbox": "jane@home.example", "hide_my_email": false]))
+        let byAddress = try await fixture.claims(
+            try await fixture.authorize(["inbox": "jane@home.example", "hide_my_email": false]))
         #expect(byAddress.email?.revealed.wireForm == "jane@home.example")
-        let unverified = try rig.api.store.inboxes.add(
+        let unverified = try fixture.api.store.inboxes.add(
             user: "jane", InboxAddress(try AddrSpec.typed("new@office.example")), isVerified: false, isReplyOnly: false,
             APIFixture.change)
-        #expect(try await rig.authorize(["inbox": unverified.number]).status == 409)
-        let unknown = try await rig.authorize(["inbox": "secret.person@office.example"])
+        #expect(try await fixture.authorize(["inbox": unverified.number]).status == 409)
+        let unknown = try await fixture.authorize(["inbox": "secret.person@office.example"])
         #expect(unknown.status == 404)
         #expect(!unknown.text.contains("secret.person"))
     }
 
     @Test func managedAccountsHaveTheirOrganisationInEveryToken() async throws {
-        let rig = try await ProviderFixture()
-        let first = try await rig.authorize(["org_id": "school-17"])
-        let exchanged = try await rig.redeem(try #require(first.json["code"].string))
-        let refreshed = try await rig.refresh(try #require(exchanged.json["refresh_token"].string))
-        for answer in [first, exchanged, refreshed] { #expect(try await rig.claims(answer).orgID == "school-17") }
+        let fixture = try await ProviderFixture()
+        let first = try await fixture.authorize(["org_id": "school-17"])
+        let exchanged = try await fixture.redeem(try #require(first.json["code"].string))
+        let refreshed = try await fixture.refresh(try #require(exchanged.json["refresh_token"].string))
+        for answer in [first, exchanged, refreshed] { #expect(try await fixture.claims(answer).orgID == "school-17") }
         // Policies know the user as managed, until an authorization without one.
         func isManaged() throws -> Bool? {
-            try rig.api.store.database.read { connection throws(StoreFailure) in
+            try fixture.api.store.database.read { connection throws(StoreFailure) in
                 try connection.value("SELECT is_managed FROM users", Int64.self).map { $0 == 1 }
             }
                 ?? nil
         }
         #expect(try isManaged() == true)
-        #expect(try await rig.claims(try await rig.authorize()).orgID == nil)
+        #expect(try await fixture.claims(try await fixture.authorize()).orgID == nil)
         #expect(try isManaged() == false)
     }
 
     @Test func aUserHintIsTheSubThatTheTeamKnows() async throws {
-        let rig = try await ProviderFixture()
-        let sub = try await rig.claims(try await rig.authorize()).subject
-        let answer = try await rig.authorize(["user": nil, "user_hint": sub])
-        #expect(try await rig.claims(answer).subject == sub)
-        #expect(try await rig.authorize(["user_hint": sub]).status == 200)
-        _ = try rig.api.store.users.add(
+        let fixture = try await ProviderFixture()
+        let sub = try await fixture.claims(try await fixture.authorize()).subject
+        let answer = try await fixture.authorize(["user": nil, "user_hint": sub])
+        #expect(try await fixture.claims(answer).subject == sub)
+        #expect(try await fixture.authorize(["user_hint": sub]).status == 200)
+        _ = try fixture.api.store.users.add(
             id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")), isVerified: true, APIFixture.change
         )
-        #expect(try await rig.authorize(["user": "joe", "user_hint": sub]).status == 409)
+        #expect(try await fixture.authorize(["user": "joe", "user_hint": sub]).status == 409)
         // Another team's subject says nothing.
-        #expect(try await rig.authorize(["user": nil, "user_hint": sub, "client_id": "com.example.soda"]).status == 422)
+        #expect(try await fixture.authorize(["user": nil, "user_hint": sub, "client_id": "com.example.soda"]).status == 422)
     }
 
     @Test func whatCannotBeAuthorizedIsSaidByMember() async throws {
-        let rig = try await ProviderFixture()
-        _ = try rig.api.store.users.add(
+        let fixture = try await ProviderFixture()
+        _ = try fixture.api.store.users.add(
             id: "new", name: nil, inbox: InboxAddress(try AddrSpec.typed("new@home.example")), isVerified: false,
             APIFixture.change)
         let cases: [([String: Any?], Int, String?)] = [
@@ -232,7 +236,7 @@ import Testing
             (["scopes": ["openid", "admin"]], 422, "/scopes"), (["scopes": "email"], 422, "/scopes"),
             (["nonce": ""], 422, "/nonce"), (["nonce": String(repeating: "n", count: 513)], 422, "/nonce"),
             (["state": String(repeating: "s", count: 4_097)], 422, "/state"), (["real_user_status": 3], 422, "/real_user_status"),
-            (["real_user_status": -1], 422, "/real_user_status"), (["auth_time": rig.api.now + 1], 422, "/auth_time"),
+            (["real_user_status": -1], 422, "/real_user_status"), (["auth_time": fixture.api.now + 1], 422, "/auth_time"),
             (["scopes": ["openid"], "hide_my_email": false], 422, "/hide_my_email"),
             (["hide_my_email": "no"], 422, "/hide_my_email"),
             (["code_challenge": "x", "code_challenge_method": "S256"], 422, "/code_challenge"),
@@ -245,7 +249,7 @@ import Testing
             (["org_id": "a\nb"], 422, "/org_id"), (["unknown": 1], 422, "/unknown"), (["user_hint": "x"], 422, "/user_hint"),
         ]
         for (changes, status, pointer) in cases {
-            let answer = try await rig.authorize(changes)
+            let answer = try await fixture.authorize(changes)
             #expect(answer.status == status, "\(changes): \(answer.text)")
             #expect(answer.problem != nil)
             if let pointer {
@@ -253,24 +257,25 @@ import Testing
             }
         }
         // None of that was consent.
-        #expect(try rig.api.store.accounts.accounts().isEmpty)
+        #expect(try fixture.api.store.accounts.accounts().isEmpty)
     }
 
     @Test func onlyTheOperatorMayAuthorize() async throws {
-        let rig = try await ProviderFixture()
+        let fixture = try await ProviderFixture()
         let body = "{\"user\":\"jane\",\"client_id\":\"com.example.juice\",\"redirect_uri\":\"\(ProviderFixture.redirect)\"}"
-        #expect(try await rig.api.ask(.post, "/v1/authorizations", body: body).status == 401)
-        #expect(try await rig.api.ask(.post, "/v1/authorizations", key: try rig.api.key("juice"), body: body).status == 403)
-        let reader = try rig.api.key(nil, [.usersRead])
-        #expect(try await rig.api.ask(.post, "/v1/authorizations", key: reader, body: body).status == 403)
-        let right = try rig.api.key(nil, [.authorizationsWrite])
-        #expect(try await rig.api.ask(.post, "/v1/authorizations", key: right, body: body).status == 200)
+        #expect(try await fixture.api.ask(.post, "/v1/authorizations", body: body).status == 401)
+        #expect(
+            try await fixture.api.ask(.post, "/v1/authorizations", key: try fixture.api.key("juice"), body: body).status == 403)
+        let reader = try fixture.api.key(nil, [.usersRead])
+        #expect(try await fixture.api.ask(.post, "/v1/authorizations", key: reader, body: body).status == 403)
+        let right = try fixture.api.key(nil, [.authorizationsWrite])
+        #expect(try await fixture.api.ask(.post, "/v1/authorizations", key: right, body: body).status == 200)
     }
 
     @Test func appsOfOneTeamKnowAUserByOneSubAndOtherTeamsByAnother() async throws {
-        let rig = try await ProviderFixture()
+        let fixture = try await ProviderFixture()
         func sub(_ client: String) async throws -> String {
-            try await rig.claims(try await rig.authorize(["client_id": client]), audience: client).subject
+            try await fixture.claims(try await fixture.authorize(["client_id": client]), audience: client).subject
         }
         let juice = try await sub("com.example.juice")
         #expect(try await sub("com.example.juice.web") == juice)
@@ -279,8 +284,8 @@ import Testing
     }
 
     @Test func theDiscoveryDocumentNamesWhatThereIs() async throws {
-        let rig = try await ProviderFixture()
-        let answer = try await rig.api.ask(.get, "/.well-known/openid-configuration")
+        let fixture = try await ProviderFixture()
+        let answer = try await fixture.api.ask(.get, "/.well-known/openid-configuration")
         #expect(answer.status == 200)
         #expect(answer.json["issuer"].string == ProviderFixture.issuer)
         #expect(answer.json["authorization_endpoint"].string == "https://sign-in.example/")
@@ -288,7 +293,7 @@ import Testing
             ("token_endpoint", "/auth/token"), ("revocation_endpoint", "/auth/revoke"), ("jwks_uri", "/auth/keys"),
         ] { #expect(answer.json[name].string == ProviderFixture.issuer + path) }
         #expect(answer.json["id_token_signing_alg_values_supported"].items == ["ES256", "RS256"])
-        let keys = try await rig.api.ask(.get, "/auth/keys")
+        let keys = try await fixture.api.ask(.get, "/auth/keys")
         #expect(keys.status == 200)
         #expect(try JWKSet.parse(keys.body).keys.count == 2)
         #expect(!keys.text.contains("\"d\""))

@@ -39,10 +39,10 @@ final class ProviderFixture: Sendable {
         let settings = ProviderSettings(
             issuer: Self.issuer, authorizationEndpoint: authorizationEndpoint, signInPage: signInPage,
             refreshesPerDay: refreshesPerDay)
-        api = try APIFixture { rig in
-            let now: @Sendable () -> Int64 = { [weak rig] in rig?.now ?? 0 }
-            let signer = IdentitySigner(rig.store.identityKeys, now: now, logger: rig.log.logger)
-            return [SignInRoutes(settings, rig.parts, signer: signer)]
+        api = try APIFixture { fixture in
+            let now: @Sendable () -> Int64 = { [weak fixture] in fixture?.now ?? 0 }
+            let signer = IdentitySigner(fixture.store.identityKeys, now: now, logger: fixture.log.logger)
+            return [SignInRoutes(settings, fixture.parts, signer: signer)]
         }
         juice = try TeamKey()
         soda = try TeamKey()

@@ -19,27 +19,27 @@ import Testing
     }
 
     @Test func aRefreshWithANarrowerScopeGivesTheNarrowerOne() async throws {
-        let rig = try await ProviderFixture()
-        let tokens = try await rig.signedIn()
-        let narrow = try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "openid name")])
+        let fixture = try await ProviderFixture()
+        let tokens = try await fixture.signedIn()
+        let narrow = try await fixture.refresh(tokens.refresh, "com.example.juice", [("scope", "openid name")])
         #expect(narrow.json["scope"].string == "name openid")
-        let claims = try await rig.claims(narrow)
+        let claims = try await fixture.claims(narrow)
         #expect(claims.all["email"] == nil)
         #expect(claims.all["is_private_email"] == nil)
         let access = try #require(narrow.json["access_token"].string)
-        #expect(try rig.api.store.provider.holder(accessToken: access, now: rig.api.now)?.scopes == ["openid", "name"])
+        #expect(try fixture.api.store.provider.holder(accessToken: access, now: fixture.api.now)?.scopes == ["openid", "name"])
         // The grant keeps what was given to it.
-        let wide = try await rig.refresh(tokens.refresh)
+        let wide = try await fixture.refresh(tokens.refresh)
         #expect(wide.json["scope"].string == "email name openid")
-        #expect(try await rig.claims(wide).all["email"] != nil)
+        #expect(try await fixture.claims(wide).all["email"] != nil)
     }
 
     @Test func aCodeIsExchangedForTokens() async throws {
-        let rig = try await ProviderFixture()
-        let authorization = try await rig.authorize()
+        let fixture = try await ProviderFixture()
+        let authorization = try await fixture.authorize()
         let code = try #require(authorization.json["code"].string)
-        let answer = try await rig.redeem(code)
-        let claims = try await rig.claims(answer)
+        let answer = try await fixture.redeem(code)
+        let claims = try await fixture.claims(answer)
         #expect(answer.json["token_type"].string == "Bearer")
         #expect(answer.json["expires_in"] == .integer(3600))
         #expect(answer.json["scope"].string == "email name openid")
@@ -48,62 +48,62 @@ import Testing
         #expect(claims.all["at_hash"]?.string == IdentityTokenContent.leftHalfHash(access))
         #expect(claims.nonce == "n-0S6_WzA2Mj")
         // The token of the authorization and that of the exchange are about the same user.
-        let first = try await rig.claims(authorization)
+        let first = try await fixture.claims(authorization)
         #expect(first.subject == claims.subject)
         #expect(first.nonce == claims.nonce)
         #expect(first.all["c_hash"]?.string == IdentityTokenContent.leftHalfHash(code))
-        #expect(try rig.api.store.provider.holder(accessToken: access, now: rig.api.now)?.clientID == "com.example.juice")
+        #expect(try fixture.api.store.provider.holder(accessToken: access, now: fixture.api.now)?.clientID == "com.example.juice")
     }
 
     @Test func codesAreSingleUseAndASecondUseRevokesWhatTheFirstGave() async throws {
-        let rig = try await ProviderFixture()
-        let code = try await rig.code()
-        let first = try await rig.redeem(code)
+        let fixture = try await ProviderFixture()
+        let code = try await fixture.code()
+        let first = try await fixture.redeem(code)
         let refresh = try #require(first.json["refresh_token"].string)
         let access = try #require(first.json["access_token"].string)
-        let other = try await rig.signedIn()
-        expectAuthError(try await rig.redeem(code), "invalid_grant")
-        expectAuthError(try await rig.refresh(refresh), "invalid_grant")
-        #expect(try rig.api.store.provider.holder(accessToken: access, now: rig.api.now) == nil)
+        let other = try await fixture.signedIn()
+        expectAuthError(try await fixture.redeem(code), "invalid_grant")
+        expectAuthError(try await fixture.refresh(refresh), "invalid_grant")
+        #expect(try fixture.api.store.provider.holder(accessToken: access, now: fixture.api.now) == nil)
         // Only what that code gave: consent and other sign-ins stay.
-        #expect(try await rig.refresh(other.refresh).status == 200)
+        #expect(try await fixture.refresh(other.refresh).status == 200)
         // Also long after.
-        rig.api.wait(seconds: 40 * 86_400)
-        _ = try rig.api.store.provider.deleteExpired(now: rig.api.now)
-        let late = try await rig.code()
-        let given = try #require(try await rig.redeem(late).json["refresh_token"].string)
-        rig.api.wait(seconds: 40 * 86_400)
-        _ = try rig.api.store.provider.deleteExpired(now: rig.api.now)
-        expectAuthError(try await rig.redeem(late), "invalid_grant")
-        expectAuthError(try await rig.refresh(given), "invalid_grant")
+        fixture.api.wait(seconds: 40 * 86_400)
+        _ = try fixture.api.store.provider.deleteExpired(now: fixture.api.now)
+        let late = try await fixture.code()
+        let given = try #require(try await fixture.redeem(late).json["refresh_token"].string)
+        fixture.api.wait(seconds: 40 * 86_400)
+        _ = try fixture.api.store.provider.deleteExpired(now: fixture.api.now)
+        expectAuthError(try await fixture.redeem(late), "invalid_grant")
+        expectAuthError(try await fixture.refresh(given), "invalid_grant")
     }
 
     @Test func codesLiveFiveMinutes() async throws {
-        let rig = try await ProviderFixture()
-        let (early, late) = (try await rig.code(), try await rig.code())
-        rig.api.wait(seconds: 299)
-        #expect(try await rig.redeem(early).status == 200)
-        rig.api.wait(seconds: 1)
-        expectAuthError(try await rig.redeem(late), "invalid_grant")
+        let fixture = try await ProviderFixture()
+        let (early, late) = (try await fixture.code(), try await fixture.code())
+        fixture.api.wait(seconds: 299)
+        #expect(try await fixture.redeem(early).status == 200)
+        fixture.api.wait(seconds: 1)
+        expectAuthError(try await fixture.redeem(late), "invalid_grant")
     }
 
     @Test func codesAreBoundToClientAndRedirect() async throws {
-        let rig = try await ProviderFixture()
-        let code = try await rig.code()
-        expectAuthError(try await rig.redeem(code, "com.example.juice.web"), "invalid_grant")
-        expectAuthError(try await rig.redeem(code, "com.example.soda"), "invalid_grant")
-        expectAuthError(try await rig.redeem(code, redirect: ProviderFixture.redirect + "/"), "invalid_grant")
-        expectAuthError(try await rig.redeem(code + "x"), "invalid_grant")
+        let fixture = try await ProviderFixture()
+        let code = try await fixture.code()
+        expectAuthError(try await fixture.redeem(code, "com.example.juice.web"), "invalid_grant")
+        expectAuthError(try await fixture.redeem(code, "com.example.soda"), "invalid_grant")
+        expectAuthError(try await fixture.redeem(code, redirect: ProviderFixture.redirect + "/"), "invalid_grant")
+        expectAuthError(try await fixture.redeem(code + "x"), "invalid_grant")
         // None of these used it up.
-        #expect(try await rig.redeem(code).status == 200)
+        #expect(try await fixture.redeem(code).status == 200)
     }
 
     @Test func everyRefreshGivesAnAccessAndAnIdentityTokenAndNoRefreshToken() async throws {
-        let rig = try await ProviderFixture()
-        let tokens = try await rig.signedIn()
-        rig.api.wait(seconds: 90 * 86_400)
-        let answer = try await rig.refresh(tokens.refresh)
-        let claims = try await rig.claims(answer)
+        let fixture = try await ProviderFixture()
+        let tokens = try await fixture.signedIn()
+        fixture.api.wait(seconds: 90 * 86_400)
+        let answer = try await fixture.refresh(tokens.refresh)
+        let claims = try await fixture.claims(answer)
         #expect(answer.json["refresh_token"] == .null)
         #expect(answer.json["expires_in"] == .integer(3600))
         #expect(answer.json["access_token"].string != tokens.access)
@@ -112,57 +112,58 @@ import Testing
         #expect(claims.nonce == nil)
         #expect(claims.realUserStatus == nil)
         #expect(claims.email != nil)
-        expectAuthError(try await rig.refresh(tokens.refresh, "com.example.juice.web"), "invalid_grant")
-        expectAuthError(try await rig.refresh(tokens.access), "invalid_grant")
-        expectAuthError(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "email admin")]), "invalid_scope")
-        #expect(try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "email")]).status == 200)
+        expectAuthError(try await fixture.refresh(tokens.refresh, "com.example.juice.web"), "invalid_grant")
+        expectAuthError(try await fixture.refresh(tokens.access), "invalid_grant")
+        expectAuthError(
+            try await fixture.refresh(tokens.refresh, "com.example.juice", [("scope", "email admin")]), "invalid_scope")
+        #expect(try await fixture.refresh(tokens.refresh, "com.example.juice", [("scope", "email")]).status == 200)
         #expect(
-            try await rig.refresh(tokens.refresh, "com.example.juice", [("scope", "")]).json["scope"].string
+            try await fixture.refresh(tokens.refresh, "com.example.juice", [("scope", "")]).json["scope"].string
                 == "email name openid")
     }
 
     @Test func accessTokensLiveAnHour() async throws {
-        let rig = try await ProviderFixture()
-        let tokens = try await rig.signedIn()
-        let provider = rig.api.store.provider
-        #expect(try provider.holder(accessToken: tokens.access, now: rig.api.now + 3599) != nil)
-        #expect(try provider.holder(accessToken: tokens.access, now: rig.api.now + 3600) == nil)
+        let fixture = try await ProviderFixture()
+        let tokens = try await fixture.signedIn()
+        let provider = fixture.api.store.provider
+        #expect(try provider.holder(accessToken: tokens.access, now: fixture.api.now + 3599) != nil)
+        #expect(try provider.holder(accessToken: tokens.access, now: fixture.api.now + 3600) == nil)
     }
 
     @Test func everyRefreshChecksTheGrantAndRevokedIsInvalidAtOnce() async throws {
-        let rig = try await ProviderFixture()
-        let tokens = try await rig.signedIn()
-        let pending = try await rig.code()
-        let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
-        let grant = try #require(try rig.api.store.grants.grants(account: account.number).first)
-        try rig.api.store.grants.revoke(account: account.number, group: grant.group, APIFixture.change)
-        expectAuthError(try await rig.refresh(tokens.refresh), "invalid_grant")
-        expectAuthError(try await rig.redeem(pending), "invalid_grant")
-        #expect(try rig.api.store.provider.holder(accessToken: tokens.access, now: rig.api.now) == nil)
+        let fixture = try await ProviderFixture()
+        let tokens = try await fixture.signedIn()
+        let pending = try await fixture.code()
+        let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
+        let grant = try #require(try fixture.api.store.grants.grants(account: account.number).first)
+        try fixture.api.store.grants.revoke(account: account.number, group: grant.group, APIFixture.change)
+        expectAuthError(try await fixture.refresh(tokens.refresh), "invalid_grant")
+        expectAuthError(try await fixture.redeem(pending), "invalid_grant")
+        #expect(try fixture.api.store.provider.holder(accessToken: tokens.access, now: fixture.api.now) == nil)
         // A return does not revive them.
-        _ = try await rig.signedIn()
-        expectAuthError(try await rig.refresh(tokens.refresh), "invalid_grant")
-        expectAuthError(try await rig.redeem(pending), "invalid_grant")
+        _ = try await fixture.signedIn()
+        expectAuthError(try await fixture.refresh(tokens.refresh), "invalid_grant")
+        expectAuthError(try await fixture.redeem(pending), "invalid_grant")
     }
 
     @Test func beyondTheDailyNumberARefreshIs429() async throws {
-        let rig = try await ProviderFixture(refreshesPerDay: 3)
-        rig.api.now = 20_000 * 86_400 + 3_600
-        let tokens = try await rig.signedIn()
-        let other = try await rig.signedIn()
-        for _ in 0..<3 { #expect(try await rig.refresh(tokens.refresh).status == 200) }
-        let refused = try await rig.refresh(tokens.refresh)
+        let fixture = try await ProviderFixture(refreshesPerDay: 3)
+        fixture.api.now = 20_000 * 86_400 + 3_600
+        let tokens = try await fixture.signedIn()
+        let other = try await fixture.signedIn()
+        for _ in 0..<3 { #expect(try await fixture.refresh(tokens.refresh).status == 200) }
+        let refused = try await fixture.refresh(tokens.refresh)
         expectAuthError(refused, "slow_down", status: 429)
         #expect(refused.headers[.retryAfter] == "\(82_800)")
-        #expect(try await rig.refresh(other.refresh).status == 200)
-        rig.api.wait(seconds: 82_800)
-        #expect(try await rig.refresh(tokens.refresh).status == 200)
+        #expect(try await fixture.refresh(other.refresh).status == 200)
+        fixture.api.wait(seconds: 82_800)
+        #expect(try await fixture.refresh(tokens.refresh).status == 200)
     }
 
     @Test func aClientGetsATokenOfItsOwnForUserMigrationAlone() async throws {
-        let rig = try await ProviderFixture()
+        let fixture = try await ProviderFixture()
         func ask(_ scope: String?) async throws -> Response {
-            try await rig.client(
+            try await fixture.client(
                 "/auth/token", "com.example.juice", [("grant_type", "client_credentials")] + (scope.map { [("scope", $0)] } ?? [])
             )
         }
@@ -172,14 +173,14 @@ import Testing
         #expect(answer.json["id_token"] == .null)
         #expect(answer.json["expires_in"] == .integer(3600))
         let token = try #require(answer.json["access_token"].string)
-        let holder = try rig.api.store.provider.holder(accessToken: token, now: rig.api.now)
+        let holder = try fixture.api.store.provider.holder(accessToken: token, now: fixture.api.now)
         #expect(holder?.clientID == "com.example.juice")
         #expect(holder?.teamID == "juice")
         #expect(holder?.scopes == ["user.migration"])
         expectAuthError(try await ask("email"), "invalid_scope")
         expectAuthError(try await ask(nil), "invalid_scope")
-        #expect(try await rig.revoke(token).status == 200)
-        #expect(try rig.api.store.provider.holder(accessToken: token, now: rig.api.now) == nil)
+        #expect(try await fixture.revoke(token).status == 200)
+        #expect(try fixture.api.store.provider.holder(accessToken: token, now: fixture.api.now) == nil)
     }
 
     // MARK: Revoking
@@ -187,67 +188,67 @@ import Testing
     /// `token_type_hint` in any case, and also wrong ones; by either token.
     @Test(arguments: [nil, "refresh_token", "REFRESH_TOKEN", "Access_Token", "access_token", "nonsense"], [true, false])
     func revokingEndsTheGrantAndAllItsTokensAndTheTeamIsTold(_ hint: String?, _ byRefreshToken: Bool) async throws {
-        let rig = try await ProviderFixture()
-        let group = try #require(try rig.api.store.apps.apps(team: "juice").first).group
+        let fixture = try await ProviderFixture()
+        let group = try #require(try fixture.api.store.apps.apps(team: "juice").first).group
         let url = try EndpointURL("https://events.example/")
-        _ = try rig.api.store.endpoints.set(team: "juice", app: "com.example.juice", url: url, APIFixture.change)
-        let tokens = try await rig.signedIn()
-        let web = try await rig.signedIn(["client_id": "com.example.juice.web"])
-        let press = try await rig.signedIn(["client_id": "com.example.press"])
-        let answer = try await rig.revoke(byRefreshToken ? tokens.refresh : tokens.access, hint: hint)
+        _ = try fixture.api.store.endpoints.set(team: "juice", app: "com.example.juice", url: url, APIFixture.change)
+        let tokens = try await fixture.signedIn()
+        let web = try await fixture.signedIn(["client_id": "com.example.juice.web"])
+        let press = try await fixture.signedIn(["client_id": "com.example.press"])
+        let answer = try await fixture.revoke(byRefreshToken ? tokens.refresh : tokens.access, hint: hint)
         #expect(answer.status == 200)
         #expect(answer.body.isEmpty)
         #expect(answer.headers[.cacheControl] == "no-store")
-        expectAuthError(try await rig.refresh(tokens.refresh), "invalid_grant")
+        expectAuthError(try await fixture.refresh(tokens.refresh), "invalid_grant")
         // The grant is the group's: what the other app of it was given ends too, and what an app outside it has stays.
-        expectAuthError(try await rig.refresh(web.refresh, "com.example.juice.web"), "invalid_grant")
-        #expect(try await rig.refresh(press.refresh, "com.example.press").status == 200)
-        let account = try #require(try rig.api.store.accounts.accounts(user: "jane").first)
-        let grant = try rig.api.store.grants.grants(account: account.number).first { $0.group == group }
+        expectAuthError(try await fixture.refresh(web.refresh, "com.example.juice.web"), "invalid_grant")
+        #expect(try await fixture.refresh(press.refresh, "com.example.press").status == 200)
+        let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
+        let grant = try fixture.api.store.grants.grants(account: account.number).first { $0.group == group }
         #expect(grant?.state == .revoked)
-        #expect(try rig.api.store.outbox.events(limit: 10).map(\.type) == [.consentRevoked])
+        #expect(try fixture.api.store.outbox.events(limit: 10).map(\.type) == [.consentRevoked])
     }
 
     @Test func unknownTokensAreRevokedAlready() async throws {
-        let rig = try await ProviderFixture()
+        let fixture = try await ProviderFixture()
         for token in ["pr_unknown", "x", String(repeating: "a", count: 5_000)] {
-            #expect(try await rig.revoke(token).status == 200)
+            #expect(try await fixture.revoke(token).status == 200)
         }
-        let tokens = try await rig.signedIn()
-        #expect(try await rig.revoke(tokens.refresh).status == 200)
-        #expect(try await rig.revoke(tokens.refresh).status == 200)
-        expectAuthError(try await rig.client("/auth/revoke", "com.example.juice", []), "invalid_request")
+        let tokens = try await fixture.signedIn()
+        #expect(try await fixture.revoke(tokens.refresh).status == 200)
+        #expect(try await fixture.revoke(tokens.refresh).status == 200)
+        expectAuthError(try await fixture.client("/auth/revoke", "com.example.juice", []), "invalid_request")
     }
 
     @Test func aTokenOfAnotherClientIsNotRevoked() async throws {
-        let rig = try await ProviderFixture()
-        let tokens = try await rig.signedIn()
-        expectAuthError(try await rig.revoke(tokens.refresh, "com.example.soda"), "invalid_grant")
-        #expect(try await rig.refresh(tokens.refresh).status == 200)
+        let fixture = try await ProviderFixture()
+        let tokens = try await fixture.signedIn()
+        expectAuthError(try await fixture.revoke(tokens.refresh, "com.example.soda"), "invalid_grant")
+        #expect(try await fixture.refresh(tokens.refresh).status == 200)
     }
 
     // MARK: Client secrets
 
     @Test func aClientSecretIsAJWTOfTheTeam() async throws {
-        let rig = try await ProviderFixture()
-        let now = rig.api.now
+        let fixture = try await ProviderFixture()
+        let now = fixture.api.now
         let stranger = try TeamKey()
         let cases: [(String, String)] = [
-            ("another team", try rig.secret(changing: ["iss": "soda"])),
-            ("another client", try rig.secret(changing: ["sub": "com.example.juice.web"])),
-            ("another audience", try rig.secret(changing: ["aud": "https://appleid.apple.com"])),
-            ("no audience", try rig.secret(changing: ["aud": nil])),
-            ("expired", try rig.secret(changing: ["iat": .integer(now - 600), "exp": .integer(now - 300)])),
-            ("no expiry", try rig.secret(changing: ["exp": nil])),
-            ("over six months", try rig.secret(changing: ["exp": .integer(now + 15_777_001)])),
-            ("of the future", try rig.secret(changing: ["iat": .integer(now + 3_600), "exp": .integer(now + 7_200)])),
-            ("an unknown key", try rig.secret(by: stranger)),
-            ("another team's key", try rig.secret(by: rig.soda)),
+            ("another team", try fixture.secret(changing: ["iss": "soda"])),
+            ("another client", try fixture.secret(changing: ["sub": "com.example.juice.web"])),
+            ("another audience", try fixture.secret(changing: ["aud": "https://appleid.apple.com"])),
+            ("no audience", try fixture.secret(changing: ["aud": nil])),
+            ("expired", try fixture.secret(changing: ["iat": .integer(now - 600), "exp": .integer(now - 300)])),
+            ("no expiry", try fixture.secret(changing: ["exp": nil])),
+            ("over six months", try fixture.secret(changing: ["exp": .integer(now + 15_777_001)])),
+            ("of the future", try fixture.secret(changing: ["iat": .integer(now + 3_600), "exp": .integer(now + 7_200)])),
+            ("an unknown key", try fixture.secret(by: stranger)),
+            ("another team's key", try fixture.secret(by: fixture.soda)),
             ("no JWT", "secret"), ("empty", ""),
-            ("cut", String(try rig.secret().dropLast(4))),
+            ("cut", String(try fixture.secret().dropLast(4))),
         ]
         for (name, secret) in cases {
-            let answer = try await rig.post(
+            let answer = try await fixture.post(
                 "/auth/token",
                 [
                     ("client_id", "com.example.juice"), ("client_secret", secret), ("grant_type", "client_credentials"),
@@ -257,52 +258,53 @@ import Testing
             #expect(answer.headers[.wwwAuthenticate] == nil, "\(name)")
             if secret.count > 10 { #expect(!answer.text.contains(secret), "\(name)") }
         }
-        let longest = try rig.secret(changing: ["exp": .integer(now + 15_777_000)])
-        let taken = try await rig.post(
+        let longest = try fixture.secret(changing: ["exp": .integer(now + 15_777_000)])
+        let taken = try await fixture.post(
             "/auth/token",
             [
                 ("client_id", "com.example.juice"), ("client_secret", longest), ("grant_type", "client_credentials"),
                 ("scope", "user.migration"),
             ])
         #expect(taken.status == 200)
-        expectAuthError(try await rig.post("/auth/token", [("grant_type", "client_credentials")]), "invalid_client")
+        expectAuthError(try await fixture.post("/auth/token", [("grant_type", "client_credentials")]), "invalid_client")
         expectAuthError(
-            try await rig.client("/auth/token", "com.example.none", [("grant_type", "client_credentials")]), "invalid_client")
+            try await fixture.client("/auth/token", "com.example.none", [("grant_type", "client_credentials")]), "invalid_client")
         // A key that was removed opens nothing more.
-        try rig.api.store.clients.removeKey(team: "juice", keyID: rig.juice.key.keyID, APIFixture.change)
-        expectAuthError(try await rig.refresh("pr_x"), "invalid_client")
+        try fixture.api.store.clients.removeKey(team: "juice", keyID: fixture.juice.key.keyID, APIFixture.change)
+        expectAuthError(try await fixture.refresh("pr_x"), "invalid_client")
     }
 
     @Test func aClientMayAuthenticateByHTTPBasic() async throws {
-        let rig = try await ProviderFixture()
+        let fixture = try await ProviderFixture()
         func basic(_ user: String, _ secret: String) -> [String: String] {
             ["Authorization": "Basic " + Data("\(user):\(secret)".utf8).base64EncodedString()]
         }
         let form = [("grant_type", "client_credentials"), ("scope", "user.migration")]
-        let good = try await rig.post("/auth/token", form, headers: basic("com.example.juice", try rig.secret()))
+        let good = try await fixture.post("/auth/token", form, headers: basic("com.example.juice", try fixture.secret()))
         #expect(good.status == 200)
         // What came by the field is refused with a challenge (RFC 6749 section 5.2).
         for headers in [basic("com.example.juice", "wrong"), ["Authorization": "Bearer x"], ["Authorization": "Basic ???"]] {
-            let bad = try await rig.post("/auth/token", form, headers: headers)
+            let bad = try await fixture.post("/auth/token", form, headers: headers)
             expectAuthError(bad, "invalid_client", status: 401)
             #expect(bad.headers[.wwwAuthenticate]?.hasPrefix("Basic ") == true)
         }
-        let both = try await rig.post(
-            "/auth/token", form + [("client_secret", try rig.secret())], headers: basic("com.example.juice", try rig.secret()))
+        let both = try await fixture.post(
+            "/auth/token", form + [("client_secret", try fixture.secret())],
+            headers: basic("com.example.juice", try fixture.secret()))
         expectAuthError(both, "invalid_request")
-        let differing = try await rig.post(
-            "/auth/token", form + [("client_id", "com.example.press")], headers: basic("com.example.juice", try rig.secret()))
+        let differing = try await fixture.post(
+            "/auth/token", form + [("client_id", "com.example.press")], headers: basic("com.example.juice", try fixture.secret()))
         expectAuthError(differing, "invalid_request")
     }
 
     // MARK: Forms
 
     @Test func bodiesAreFormsReadStrictly() async throws {
-        let rig = try await ProviderFixture()
-        let secret = try rig.secret()
+        let fixture = try await ProviderFixture()
+        let secret = try fixture.secret()
         let start = "client_id=com.example.juice&client_secret=\(secret)"
         func send(_ body: String, type: String = "application/x-www-form-urlencoded") async throws -> Response {
-            try await rig.api.ask(.post, "/auth/token", body: body, headers: ["Content-Type": type])
+            try await fixture.api.ask(.post, "/auth/token", body: body, headers: ["Content-Type": type])
         }
         for body in [
             "\(start)&grant_type=refresh_token&grant_type=refresh_token", "\(start)&client_id=com.example.juice",
@@ -324,42 +326,43 @@ import Testing
             type: "application/x-www-form-urlencoded; charset=UTF-8")
         #expect(good.status == 200)
         // Only POST.
-        #expect(try await rig.api.ask(.get, "/auth/token").status == 405)
+        #expect(try await fixture.api.ask(.get, "/auth/token").status == 405)
     }
 
     // MARK: PKCE
 
     @Test func aChallengeIsAskedForWhereTheClientSentOne() async throws {
-        let rig = try await ProviderFixture()
+        let fixture = try await ProviderFixture()
         // RFC 7636 appendix B.
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
         let challenge: [String: Any?] = [
             "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
         ]
-        let code = try await rig.code(challenge)
+        let code = try await fixture.code(challenge)
         // Three mistakes, and each is told from the others.
-        expectAuthError(try await rig.redeem(code), "invalid_grant", saying: "is missing")
+        expectAuthError(try await fixture.redeem(code), "invalid_grant", saying: "is missing")
         expectAuthError(
-            try await rig.redeem(code, "com.example.juice", [("code_verifier", String(verifier.reversed()))]), "invalid_grant",
+            try await fixture.redeem(code, "com.example.juice", [("code_verifier", String(verifier.reversed()))]),
+            "invalid_grant",
             saying: "does not belong to")
-        expectAuthError(try await rig.redeem(code, "com.example.juice", [("code_verifier", "short")]), "invalid_request")
-        #expect(try await rig.redeem(code, "com.example.juice", [("code_verifier", verifier)]).status == 200)
+        expectAuthError(try await fixture.redeem(code, "com.example.juice", [("code_verifier", "short")]), "invalid_request")
+        #expect(try await fixture.redeem(code, "com.example.juice", [("code_verifier", verifier)]).status == 200)
         // Anyone who sends a verifier believes in a challenge that no one made (RFC 9700 section 2.1.1).
-        let plain = try await rig.code()
+        let plain = try await fixture.code()
         expectAuthError(
-            try await rig.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant",
+            try await fixture.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant",
             saying: "this one had none")
-        #expect(try await rig.redeem(plain).status == 200)
+        #expect(try await fixture.redeem(plain).status == 200)
     }
 
     // MARK: At rest
 
     @Test func codesAndTokensAreStoredAsHashesAndNeverLogged() async throws {
-        let rig = try await ProviderFixture()
-        let unused = try await rig.code()
-        let tokens = try await rig.signedIn()
-        _ = try await rig.redeem("pc_secretlooking")
-        let folder = rig.api.folder
+        let fixture = try await ProviderFixture()
+        let unused = try await fixture.code()
+        let tokens = try await fixture.signedIn()
+        _ = try await fixture.redeem("pc_secretlooking")
+        let folder = fixture.api.folder
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil).map {
             try Data(contentsOf: $0)
         }
@@ -367,8 +370,8 @@ import Testing
         #expect(isFound("com.example.juice"))
         for secret in [unused, tokens.access, tokens.refresh] {
             #expect(!isFound(secret) && !isFound(String(secret.dropFirst(3))))
-            #expect(!rig.api.log.lines.contains { $0.contains(secret) })
+            #expect(!fixture.api.log.lines.contains { $0.contains(secret) })
         }
-        #expect(!rig.api.log.lines.contains { $0.contains("secretlooking") })
+        #expect(!fixture.api.log.lines.contains { $0.contains("secretlooking") })
     }
 }

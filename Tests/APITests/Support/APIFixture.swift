@@ -38,7 +38,7 @@ extension JSONValue {
     var items: [JSONValue] { array ?? [] }
 }
 
-/// The time of a rig: seconds since 1970, and those of a clock that only goes forward.
+/// The time of a fixture: seconds since 1970, and those of a clock that only goes forward.
 final class RigClock: Sendable {
     let time: Mutex<Int64>
     let uptime = Mutex<Double>(0)
@@ -58,7 +58,7 @@ final class APIFixture: Sendable {
     let cursors = Cursors(key: [UInt8](repeating: 7, count: 32))
     let log = LogRecorder()
     let keys: KeyCache
-    /// Apart from the rig, so that routes that know the time do not keep the rig, its files and its threads alive.
+    /// Apart from the fixture, so that routes that know the time do not keep the fixture, its files and its threads alive.
     private let hands = RigClock(start)
     private let settings: APISettings
     private let router: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
@@ -78,7 +78,7 @@ final class APIFixture: Sendable {
     var parts: RouteParts { RouteParts(store: store, pool: pool, cursors: cursors, now: clock.now) }
     var clock: APIClock { APIClock(now: { [hands] in hands.now }, monotonic: { [hands] in hands.uptime.withLock { $0 } }) }
 
-    /// - Parameter modules: the routes, made of the rig's store, pool, cursors and clock.
+    /// - Parameter modules: the routes, made of the fixture's store, pool, cursors and clock.
     convenience init(
         requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536, modules: (APIFixture) throws -> [any RouteModule]
     ) throws {
@@ -91,7 +91,7 @@ final class APIFixture: Sendable {
         try self.init(folder: folder, store: store, requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit, modules: modules)
     }
 
-    /// Over a store that is there already; the folder is removed with the rig.
+    /// Over a store that is there already; the folder is removed with the fixture.
     init(
         folder: URL, store: Store, requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536,
         modules: (APIFixture) throws -> [any RouteModule]

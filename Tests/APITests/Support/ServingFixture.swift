@@ -10,7 +10,7 @@ import Web
 
 /// An installation with every route of the service, asked without a listener.
 final class ServingFixture: Sendable {
-    let rig: APIFixture
+    let fixture: APIFixture
     let installation: Installation
     private let decisions: DecisionParts
 
@@ -31,11 +31,12 @@ final class ServingFixture: Sendable {
         self.installation = installation
         try ActivePolicies.installBuiltIn(installation.store.policies, change)
         var made: DecisionParts?
-        rig = try APIFixture(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { rig in
+        fixture = try APIFixture(folder: folder, store: installation.store, requestsPerSecond: requestsPerSecond) { fixture in
             let policies = ActivePolicies(
-                installation.store.policies, host: "mx.relay.example", now: APIFixture.start, logger: rig.log.logger)
+                installation.store.policies, host: "mx.relay.example", now: APIFixture.start, logger: fixture.log.logger)
             let parts = try ServiceParts(
-                installation: installation, pool: rig.pool, policies: policies, now: rig.clock.now, logger: rig.log.logger)
+                installation: installation, pool: fixture.pool, policies: policies, now: fixture.clock.now,
+                logger: fixture.log.logger)
             made = parts.decisions
             return HTTPRoutes.modules(parts)
         }

@@ -8,42 +8,43 @@ import Testing
 @Suite(needsPostfix) struct RelayAlarmTests {
     /// It lay there for five days, and doctor, status and metrics said nothing.
     @Test func whatLiesInTheFailSafeTransportIsAnAlarm() throws {
-        let (rig, anna) = try RelayFixtures.anna(
+        let (fixture, anna) = try RelayFixtures.anna(
             RelayFixtures.options {
                 $0.parks = true
                 $0.postfix["smtp_tls_security_level"] = "may"
                 $0.services = ["127.0.0.1:{port} inet n - n - - smtpd -o smtpd_milters="]
             })
-        defer { rig.stop() }
+        defer { fixture.stop() }
         func status() throws -> (status: Int32, output: String) {
-            try ManagedProcess.run(rig.program, ["status", "--config", rig.configuration] + rig.settings)
+            try ManagedProcess.run(fixture.program, ["status", "--config", fixture.configuration] + fixture.settings)
         }
         func doctor() throws -> String {
             try ManagedProcess.run(
-                rig.program,
+                fixture.program,
                 [
-                    "doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration, "--skip", "outside",
+                    "doctor", "--config-directory", fixture.postfix.configuration, "--config", fixture.configuration, "--skip",
+                    "outside",
                     "--skip", "probe",
                 ]
-                    + rig.settings
+                    + fixture.settings
             ).output
         }
         #expect(try !status().output.contains("messages in Postfix's queue") && !doctor().contains("messages in the queue"))
         let text = Array(RelayFixtures.message(to: anna).replacingOccurrences(of: "\n", with: "\r\n").utf8)
         let past = try SMTPClient.send(
-            port: rig.postfix.ports[0], from: "<bounce@juice.example>", to: ["<\(anna)>"], message: text, xclient: [])
+            port: fixture.postfix.ports[0], from: "<bounce@juice.example>", to: ["<\(anna)>"], message: text, xclient: [])
         #expect(past.data?.code == 250, "\(past)")
-        try rig.postfix.waitForLog(containing: "status=deferred")
+        try fixture.postfix.waitForLog(containing: "status=deferred")
         #expect(try doctor().contains("1 messages in the queue are for addresses at a relay domain"))
         // It looks once it starts, and then each minute.
-        try rig.end()
-        try rig.serve()
-        try rig.process.waitForLine(containing: "messages in Postfix's queue")
+        try fixture.end()
+        try fixture.serve()
+        try fixture.process.waitForLine(containing: "messages in Postfix's queue")
         let end = Date(timeIntervalSinceNow: 30)
         var found = try status()
         while !found.output.contains("1 messages in Postfix's queue"), Date() < end { found = try status() }
         #expect(found.status == 1 && found.output.contains("1 messages in Postfix's queue"), "\(found.output)")
-        #expect(rig.sink.messages.isEmpty)
+        #expect(fixture.sink.messages.isEmpty)
     }
 
     /// Whether this user may mount its own file system.
@@ -61,14 +62,14 @@ import Testing
     @Test(.enabled(if: mayMount, "a file system of its own needs the right to mount"))
     func onAFullDiskNobodyGetsACopyTwiceAndItIsSaid() throws {
         let port = try FreePort.next()
-        let rig = try RelayFixture(
+        let fixture = try RelayFixture(
             RelayFixtures.options {
                 $0.fansOut = true
                 $0.diskSize = 24 << 20
                 $0.settings["limits.messages_per_day"] = "1000000"
                 $0.settings["http.listen"] = "127.0.0.1:\(port)"
             })
-        defer { rig.stop() }
+        defer { fixture.stop() }
         func readiness(until wanted: String) throws -> String {
             let end = Date(timeIntervalSinceNow: 30)
             while true {
@@ -79,18 +80,18 @@ import Testing
             }
         }
         #expect(try readiness(until: "200") == "200")
-        try rig.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
+        try fixture.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
         let addresses = try (0..<5).map { number in
-            try rig.addUser("user\(number)", inboxes: ["user\(number)@home.example"])
-            return try rig.address("juice", "user\(number)")
+            try fixture.addUser("user\(number)", inboxes: ["user\(number)@home.example"])
+            return try fixture.address("juice", "user\(number)")
         }
         func send(_ id: Int) throws -> SMTPTransactionResult {
             let text =
                 "Date: Sat, 21 Nov 2026 12:00:00 +0000\n"
                 + RelayFixtures.message(to: "undisclosed-recipients:;", id: "full\(id)@juice.example")
-            return try rig.send(from: "bounce@juice.example", to: addresses, text)
+            return try fixture.send(from: "bounce@juice.example", to: addresses, text)
         }
-        let filler = rig.folder + "/postern/filler"
+        let filler = fixture.folder + "/postern/filler"
         // All that is free, and then octet by octet.
         for size in ["1M", "4k", "1"] {
             _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
@@ -108,20 +109,21 @@ import Testing
         let end = Date(timeIntervalSinceNow: 30)
         var found: (status: Int32, output: String)
         repeat {
-            found = try ManagedProcess.run(rig.program, ["status", "--config", rig.configuration] + rig.settings)
+            found = try ManagedProcess.run(fixture.program, ["status", "--config", fixture.configuration] + fixture.settings)
         } while !found.output.contains("disk full") && Date() < end
         #expect(found.status == 1 && found.output.contains("disk full"), "\(found.output)")
         let doctor = try ManagedProcess.run(
-            rig.program,
-            ["doctor", "--config", rig.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"] + rig.settings)
+            fixture.program,
+            ["doctor", "--config", fixture.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"]
+                + fixture.settings)
         #expect(doctor.status == 1 && doctor.output.contains("broken  "), "\(doctor.output)")
         #expect(try readiness(until: "503") == "503")
         try FileManager.default.removeItem(atPath: filler)
         #expect(try readiness(until: "200") == "200")
         #expect(try send(id).data?.code == 250)
-        _ = try rig.sink.wait(for: (id + 1) * addresses.count)
-        try rig.postfix.waitUntilDone()
-        let arrived = rig.sink.messages.map { ($0.value("Message-ID") ?? "") + $0.recipients.joined() }
+        _ = try fixture.sink.wait(for: (id + 1) * addresses.count)
+        try fixture.postfix.waitUntilDone()
+        let arrived = fixture.sink.messages.map { ($0.value("Message-ID") ?? "") + $0.recipients.joined() }
         #expect(
             arrived.count == (id + 1) * addresses.count && Set(arrived).count == arrived.count, "each once, whatever happened")
     }

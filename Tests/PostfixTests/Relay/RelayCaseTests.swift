@@ -26,16 +26,16 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
             options.settings[parts[0]] = parts.count > 1 ? parts[1] : ""
         }
-        let rig = try RelayFixture(options)
-        defer { rig.stop() }
-        rig.sink.set(outline.behaviour)
+        let fixture = try RelayFixture(options)
+        defer { fixture.stop() }
+        fixture.sink.set(outline.behaviour)
         var variables: [String: String] = [:]
-        for line in outline.sections["postern"] ?? [] { try perform(Self.filled(line, variables), on: rig, into: &variables) }
+        for line in outline.sections["postern"] ?? [] { try perform(Self.filled(line, variables), on: fixture, into: &variables) }
         let testCase = try TestCase(name: name, text: Self.filled(text, variables), folder: folder)
-        let failures = try testCase.run(postfix: rig.postfix, sink: rig.sink)
+        let failures = try testCase.run(postfix: fixture.postfix, sink: fixture.sink)
         #expect(
             failures.isEmpty,
-            "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(rig.postfix.logTail)\n\((try? rig.process.output) ?? "")"
+            "\(testCase.description)\n\(failures.joined(separator: "\n"))\n\(fixture.postfix.logTail)\n\((try? fixture.process.output) ?? "")"
         )
     }
 
@@ -45,16 +45,16 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
     /// A command of postern, or `NAME = command` to keep its output, or `NAME = reverse RELAY-ADDRESS AUTHOR`: as what the
     /// author appears to the user.
-    private func perform(_ line: String, on rig: RelayFixture, into variables: inout [String: String]) throws {
+    private func perform(_ line: String, on fixture: RelayFixture, into variables: inout [String: String]) throws {
         let words = line.split(separator: " ").map(String.init)
         guard words.count > 2, words[1] == "=" else {
-            try rig.run(words)
+            try fixture.run(words)
             return
         }
         if words[2] == "reverse", words.count == 5 {
-            variables[words[0]] = try rig.reverseAddress(of: words[4], for: words[3])
+            variables[words[0]] = try fixture.reverseAddress(of: words[4], for: words[3])
         } else {
-            variables[words[0]] = try rig.run(Array(words[2...])).trimmingCharacters(in: .whitespacesAndNewlines)
+            variables[words[0]] = try fixture.run(Array(words[2...])).trimmingCharacters(in: .whitespacesAndNewlines)
         }
     }
 }

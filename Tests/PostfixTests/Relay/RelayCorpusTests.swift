@@ -36,18 +36,18 @@ import Testing
 
     @Test(.enabled(if: isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
     func repliesArriveWithoutTheInboxAndSayWhatTheySaid() throws {
-        let rig = try RelayFixture(RelayFixtures.options())
-        defer { rig.stop() }
-        try rig.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
-        try rig.addUser("anna", inboxes: [Self.inbox])
-        let address = try rig.address("juice", "anna")
-        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
-        let reverse = try rig.arrival(for: Self.inbox).address("From")
+        let fixture = try RelayFixture(RelayFixtures.options())
+        defer { fixture.stop() }
+        try fixture.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
+        try fixture.addUser("anna", inboxes: [Self.inbox])
+        let address = try fixture.address("juice", "anna")
+        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let reverse = try fixture.arrival(for: Self.inbox).address("From")
         for (number, name) in Self.replies.enumerated() {
             let planted = try Self.planted(name, reverse: reverse)
-            let result = try rig.postfix.send(from: "<\(Self.inbox)>", to: ["<\(reverse)>"], message: planted)
+            let result = try fixture.postfix.send(from: "<\(Self.inbox)>", to: ["<\(reverse)>"], message: planted)
             #expect(result.data?.code == 250, "\(name): \(result)")
-            let arrived = try rig.arrival(for: "news@juice.example", number: number + 1)
+            let arrived = try fixture.arrival(for: "news@juice.example", number: number + 1)
             try expectNothing(of: Self.inbox, reverse, in: arrived, name)
             #expect(arrived.value("From") == address, "\(name)")
             let before = Self.words(planted)
@@ -59,20 +59,20 @@ import Testing
 
     @Test(.enabled(if: isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
     func reportsAreRebuiltWithoutTheInbox() throws {
-        let rig = try RelayFixture(RelayFixtures.options())
-        defer { rig.stop() }
-        try rig.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
-        try rig.addUser("anna", inboxes: [Self.inbox])
-        let address = try rig.address("juice", "anna")
+        let fixture = try RelayFixture(RelayFixtures.options())
+        defer { fixture.stop() }
+        try fixture.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
+        try fixture.addUser("anna", inboxes: [Self.inbox])
+        let address = try fixture.address("juice", "anna")
         for (number, (name, status)) in Self.reports.enumerated() {
-            try rig.send(
+            try fixture.send(
                 from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example"))
-            let forward = try rig.arrival(for: Self.inbox, number: number + 1)
-            let result = try rig.postfix.send(
+            let forward = try fixture.arrival(for: Self.inbox, number: number + 1)
+            let result = try fixture.postfix.send(
                 from: "<>", to: [forward.mailFrom],
                 message: try Self.planted(name, reverse: forward.address("From"), isReport: true))
             #expect(result.data?.code == 250, "\(name): \(result)")
-            let arrived = try rig.arrival(for: "bounce@juice.example", number: number + 1)
+            let arrived = try fixture.arrival(for: "bounce@juice.example", number: number + 1)
             try expectNothing(of: Self.inbox, forward.address("From"), in: arrived, name)
             #expect(arrived.mailFrom == "<>")
             #expect(arrived.text.contains("Status: \(status)"), "\(name)\n\(arrived.text)")

@@ -13,21 +13,22 @@ import Testing
         .truncatesUDPAndClosesTCP,
     ])
     func noAnswerIsNeverAnAnswer(_ quirk: TestDNSServer.Quirk) throws {
-        let (rig, address) = try RelayFixtures.anna(
+        let (fixture, address) = try RelayFixtures.anna(
             RelayFixtures.options {
                 $0.settings.merge(["dns.timeout_ms": "200", "dns.tries": "1", "dns.budget_ms": "2000"]) { $1 }
             })
-        defer { rig.stop() }
-        rig.dns.program("juice.example", quirk)
-        let result = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        defer { fixture.stop() }
+        fixture.dns.program("juice.example", quirk)
+        let result = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(result.data.map { "\($0)" }?.hasPrefix("451 4.4.3") == true, "\(result)")
-        #expect(rig.sink.messages.isEmpty)
+        #expect(fixture.sink.messages.isEmpty)
     }
 
     @Test func aTruncatedAnswerIsAskedForOverTCP() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        rig.dns.program("juice.example", .truncatesUDP)
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        fixture.dns.program("juice.example", .truncatesUDP)
+        #expect(
+            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
     }
 }

@@ -9,13 +9,13 @@ import Testing
 
 @Suite(needsPostfix) struct RelayDoctorTests {
     private func doctor(
-        _ rig: RelayFixture, skip: [String] = ["outside"], _ more: [String] = []
+        _ fixture: RelayFixture, skip: [String] = ["outside"], _ more: [String] = []
     ) throws -> (status: Int32, output: String) {
         try ManagedProcess.run(
-            rig.program,
-            ["doctor", "--config-directory", rig.postfix.configuration, "--config", rig.configuration]
+            fixture.program,
+            ["doctor", "--config-directory", fixture.postfix.configuration, "--config", fixture.configuration]
                 + skip.flatMap { ["--skip", $0] } + more
-                + rig.settings)
+                + fixture.settings)
     }
 
     private func broken(_ output: String) -> [Substring] { output.split(separator: "\n").filter { $0.hasPrefix("broken") } }
@@ -26,7 +26,7 @@ import Testing
                 $0.postfix["smtp_tls_security_level"] = "may"
                 $0.parks = true
             }
-        ).rig
+        ).fixture
     }
 
     /// A value for each setting with which it does not do what it is there for.
@@ -45,58 +45,58 @@ import Testing
         let needed = Set(PostfixSettings.main(PostfixInputs(relayDomains: [], socket: "", hostName: "")).map(\.name))
         // Empty is what it needs: any table beside it is the operator's own.
         #expect(needed.subtracting(["virtual_mailbox_maps"]) == Set(Self.without.map(\.0)))
-        let rig = try Self.world()
-        defer { rig.stop() }
-        let certificate = try TestCertificate(in: rig.folder, name: "mx", commonName: "mx.relay.example")
-        try rig.postfix.set([
+        let fixture = try Self.world()
+        defer { fixture.stop() }
+        let certificate = try TestCertificate(in: fixture.folder, name: "mx", commonName: "mx.relay.example")
+        try fixture.postfix.set([
             "smtpd_tls_chain_files": "\(certificate.key), \(certificate.certificate)", "smtpd_tls_security_level": "may",
         ])
-        let healthy = try doctor(rig)
+        let healthy = try doctor(fixture)
         #expect(healthy.status == 0, "\(healthy.output)")
         for (name, value) in Self.without {
-            let old = try ManagedProcess.run("/usr/sbin/postconf", ["-c", rig.postfix.configuration, "-h", name]).output
-            try rig.postfix.set([name: value])
-            let found = try doctor(rig)
+            let old = try ManagedProcess.run("/usr/sbin/postconf", ["-c", fixture.postfix.configuration, "-h", name]).output
+            try fixture.postfix.set([name: value])
+            let found = try doctor(fixture)
             #expect(found.status == 1)
             let lines = broken(found.output)
             #expect(lines.count == 1 && lines[0].contains(name), "\(name): \(found.output)")
-            try rig.postfix.set([name: old.trimmingCharacters(in: .whitespacesAndNewlines)])
+            try fixture.postfix.set([name: old.trimmingCharacters(in: .whitespacesAndNewlines)])
         }
         let ofServices = ["smtpd_soft_error_limit=20000", "smtpd_hard_error_limit=20000"].map {
-            "127.0.0.1:\(rig.postfix.port)/inet/\($0)"
+            "127.0.0.1:\(fixture.postfix.port)/inet/\($0)"
         }
         for setting in ["cleanup/unix/milter_macro_daemon_name=internal"] + ofServices {
             let name = String(setting.prefix { $0 != "=" })
-            try rig.postfix.setMaster(name)
-            #expect(broken(try doctor(rig).output).map { $0.contains(name) } == [true])
-            try rig.postfix.setMaster(setting)
+            try fixture.postfix.setMaster(name)
+            #expect(broken(try doctor(fixture).output).map { $0.contains(name) } == [true])
+            try fixture.postfix.setMaster(setting)
         }
-        let checks = rig.postfix.configuration + "/postern_header_checks"
+        let checks = fixture.postfix.configuration + "/postern_header_checks"
         let rule = try String(contentsOfFile: checks, encoding: .utf8)
         try "".write(toFile: checks, atomically: true, encoding: .utf8)
-        #expect(broken(try doctor(rig).output).map { $0.contains("header check") } == [true])
+        #expect(broken(try doctor(fixture).output).map { $0.contains("header check") } == [true])
         try rule.write(toFile: checks, atomically: true, encoding: .utf8)
-        #expect(try doctor(rig).status == 0)
+        #expect(try doctor(fixture).status == 0)
     }
 
     @Test func doctorSendsItselfAReplyAndABounceAndLeavesNothingBehind() throws {
-        let rig = try Self.world()
-        defer { rig.stop() }
+        let fixture = try Self.world()
+        defer { fixture.stop() }
         func traces() throws -> [String] {
             try [["audit", "--json"], ["account", "list", "--json"], ["user", "list", "--json"], ["event", "list", "--json"]].map
-            { try rig.run($0) }
+            { try fixture.run($0) }
         }
         let before = try traces()
-        let found = try doctor(rig)
-        #expect(found.status == 0, "\(found.output)\n\(rig.postfix.logTail)")
+        let found = try doctor(fixture)
+        #expect(found.status == 0, "\(found.output)\n\(fixture.postfix.logTail)")
         #expect(
             found.output.contains("ok      a reply that was sent through Postfix and the milter left without the user's address"),
             "\(found.output)")
         #expect(found.output.contains("ok      a bounce that Postfix wrote was rebuilt by the milter"), "\(found.output)")
         #expect(try traces() == before)
-        #expect(rig.sink.messages.isEmpty, "nothing of it goes to anybody")
-        try rig.postfix.waitUntilDone()
-        #expect(try rig.postfix.queue().isEmpty)
+        #expect(fixture.sink.messages.isEmpty, "nothing of it goes to anybody")
+        try fixture.postfix.waitUntilDone()
+        #expect(try fixture.postfix.queue().isEmpty)
     }
 
     /// With the settings not looked at, the mail itself shows what is missing.
@@ -105,74 +105,75 @@ import Testing
         ("internal_mail_filter_classes", "bypassed the milter, with the inbox in it"),
         ("smtpd_milters", "passed no milter"), ("smtpd_discard_ehlo_keywords", "Postfix offers DSN"),
     ]) func whatLeaksIsSeenInTheMailItself(_ name: String, _ finding: String) throws {
-        let rig = try Self.world()
-        defer { rig.stop() }
-        try rig.postfix.set([name: ""])
-        let found = try doctor(rig, skip: ["outside", "postfix"])
+        let fixture = try Self.world()
+        defer { fixture.stop() }
+        try fixture.postfix.set([name: ""])
+        let found = try doctor(fixture, skip: ["outside", "postfix"])
         #expect(found.status == 1)
         #expect(broken(found.output).contains { $0.contains(finding) }, "\(found.output)")
-        try rig.postfix.waitUntilDone()
-        #expect(try rig.postfix.queue().isEmpty)
+        try fixture.postfix.waitUntilDone()
+        #expect(try fixture.postfix.queue().isEmpty)
     }
 
     /// The filter looks at what comes in and not at bounces: one that it should have rebuilt cannot be written, and its message
     /// waits.
     @Test func whatTheProbeLeavesInTheQueueIsTakenOut() throws {
-        let rig = try Self.world()
-        defer { rig.stop() }
-        try rig.postfix.set(["non_smtpd_milters": "inet:127.0.0.1:1"])
-        let found = try doctor(rig, skip: ["outside", "postfix"], ["--patience", "3"])
+        let fixture = try Self.world()
+        defer { fixture.stop() }
+        try fixture.postfix.set(["non_smtpd_milters": "inet:127.0.0.1:1"])
+        let found = try doctor(fixture, skip: ["outside", "postfix"], ["--patience", "3"])
         #expect(found.status == 1 && found.output.contains("of the probe were removed from Postfix's queue"), "\(found.output)")
-        #expect(try rig.postfix.queue().isEmpty, "neither its message nor a bounce is left")
-        #expect(rig.sink.messages.isEmpty)
+        #expect(try fixture.postfix.queue().isEmpty, "neither its message nor a bounce is left")
+        #expect(fixture.sink.messages.isEmpty)
     }
 
     /// Every connection of Postfix was ended, mail got 451, and doctor as root was let in and said that all was well.
     @Test func aPostfixOfAUserWhoIsNotNamedIsToldWithTheLineToWrite() throws {
-        let rig = try RelayFixtures.anna(RelayFixtures.options { $0.settings["milter.peers"] = "nobody" }).rig
-        defer { rig.stop() }
+        let fixture = try RelayFixtures.anna(RelayFixtures.options { $0.settings["milter.peers"] = "nobody" }).fixture
+        defer { fixture.stop() }
         let sentence = "Postfix runs as postfix (mail_owner), which milter.peers does not name"
         let line = "write `milter: {peers: [postfix]}` into postern.yaml"
-        let found = try doctor(rig, skip: ["outside", "probe"])
+        let found = try doctor(fixture, skip: ["outside", "probe"])
         #expect(
             found.status == 1 && found.output.contains("broken  \(sentence)") && found.output.contains(line), "\(found.output)")
         let setup = try ManagedProcess.run(
-            rig.program,
-            ["setup", "postfix", "--config-directory", rig.postfix.configuration, "--config", rig.configuration] + rig.settings)
+            fixture.program,
+            ["setup", "postfix", "--config-directory", fixture.postfix.configuration, "--config", fixture.configuration]
+                + fixture.settings)
         #expect(setup.output.contains(sentence) && setup.output.contains(line), "\(setup.output)")
     }
 
     /// "set up", and then "another key file".
     @Test func aPostfixThatDoesNotRunIsOneLine() throws {
-        let rig = try Self.world()
-        defer { rig.stop() }
-        let stopped = try ManagedProcess.run("/usr/sbin/postfix", ["-c", rig.postfix.configuration, "stop"])
+        let fixture = try Self.world()
+        defer { fixture.stop() }
+        let stopped = try ManagedProcess.run("/usr/sbin/postfix", ["-c", fixture.postfix.configuration, "stop"])
         try #require(stopped.status == 0, "\(stopped.output)")
-        let found = try doctor(rig)
+        let found = try doctor(fixture)
         #expect(found.status == 1)
         #expect(broken(found.output).count == 1 && broken(found.output)[0].contains("is not running"), "\(found.output)")
         #expect(!found.output.contains("is set up") && !found.output.contains("another key file"))
         // Its settings not looked at, no one takes the mail.
-        let unlooked = try doctor(rig, skip: ["outside", "postfix"])
+        let unlooked = try doctor(fixture, skip: ["outside", "postfix"])
         #expect(
             broken(unlooked.output).count == 1 && broken(unlooked.output)[0].contains("mail is not accepted at"),
             "\(unlooked.output)")
     }
 
     @Test func aProbeThatCannotBeMadeIsSaidAndNothingIsSent() throws {
-        let rig = try Self.world()
-        defer { rig.stop() }
+        let fixture = try Self.world()
+        defer { fixture.stop() }
         // The whole of the relay's mail goes to one place: nothing is parked that doctor could listen for.
-        try rig.postfix.set(["transport_maps": "inline:{ { * = smtp:[127.0.0.2]:\(rig.sink.port) } }"])
-        let elsewhere = try doctor(rig)
+        try fixture.postfix.set(["transport_maps": "inline:{ { * = smtp:[127.0.0.2]:\(fixture.sink.port) } }"])
+        let elsewhere = try doctor(fixture)
         #expect(elsewhere.status == 0 && elsewhere.output.contains("does not go to a port of 127.0.0.1"), "\(elsewhere.output)")
         let blocked = try SMTPSink()
         defer { blocked.stop() }
-        try rig.postfix.set(["transport_maps": "inline:{ { * = smtp:[127.0.0.1]:\(blocked.port) } }"])
-        let taken = try doctor(rig)
+        try fixture.postfix.set(["transport_maps": "inline:{ { * = smtp:[127.0.0.1]:\(blocked.port) } }"])
+        let taken = try doctor(fixture)
         #expect(taken.output.contains("cannot be listened on"), "\(taken.output)")
-        #expect(try doctor(rig, ["--smtp", "nowhere"]).status == 64)
-        #expect(try doctor(rig, ["--patience", "0"]).status == 64)
-        #expect(rig.sink.messages.isEmpty && blocked.messages.isEmpty)
+        #expect(try doctor(fixture, ["--smtp", "nowhere"]).status == 64)
+        #expect(try doctor(fixture, ["--patience", "0"]).status == 64)
+        #expect(fixture.sink.messages.isEmpty && blocked.messages.isEmpty)
     }
 }

@@ -83,101 +83,102 @@ import Testing
     }
 
     @Test func aHundredUsersGetTheirsOfOneTransaction() throws {
-        let rig = try Fixture(users: 100)
-        defer { rig.stop() }
-        let result = try rig.send()
+        let fixture = try Fixture(users: 100)
+        defer { fixture.stop() }
+        let result = try fixture.send()
         #expect(result.recipients.allSatisfy { $0.code == 250 }, "no recipient is put off")
         #expect(result.data?.code == 250, "\(result)")
-        try rig.expectArrivals(100, rig.everybody(Array(0..<100)))
-        #expect(rig.proxy.count == 99, "one copy for each further user")
-        #expect(Set(rig.relay.sink.messages.map { $0.address("From") }).count == 100, "each has reverse addresses of their own")
-        #expect(Set(rig.relay.sink.messages.map(\.mailFrom)).count == 100, "and a return path of their own")
+        try fixture.expectArrivals(100, fixture.everybody(Array(0..<100)))
+        #expect(fixture.proxy.count == 99, "one copy for each further user")
+        #expect(
+            Set(fixture.relay.sink.messages.map { $0.address("From") }).count == 100, "each has reverse addresses of their own")
+        #expect(Set(fixture.relay.sink.messages.map(\.mailFrom)).count == 100, "and a return path of their own")
     }
 
     @Test func killedInTheMiddleNobodyLosesAndNobodyGetsItTwice() throws {
-        let rig = try Fixture(users: 12)
-        defer { rig.stop() }
-        let relay = rig.relay
+        let fixture = try Fixture(users: 12)
+        defer { fixture.stop() }
+        let relay = fixture.relay
         // Five copies are in custody and noted; Postern dies before it begins the sixth.
-        rig.proxy.pass(to: relay.fanOutPort) { number in
+        fixture.proxy.pass(to: relay.fanOutPort) { number in
             guard number == 6 else { return .pass }
             _ = try? relay.end(SIGKILL)
             return .cut
         }
-        let first = try rig.send()
+        let first = try fixture.send()
         #expect(first.recipients.allSatisfy { $0.code == 250 } && first.data?.code == 451, "\(first)")
-        try rig.expectArrivals(5, rig.everybody(Array(1...5)))
+        try fixture.expectArrivals(5, fixture.everybody(Array(1...5)))
         try relay.serve()
-        rig.proxy.pass(to: relay.fanOutPort)
-        let second = try rig.send()
+        fixture.proxy.pass(to: relay.fanOutPort)
+        let second = try fixture.send()
         #expect(second.data?.code == 250, "\(second)")
-        try rig.expectArrivals(12, rig.everybody(Array(0..<12)))
-        #expect(rig.proxy.count == 6, "what was handed over before is not handed over again")
+        try fixture.expectArrivals(12, fixture.everybody(Array(0..<12)))
+        #expect(fixture.proxy.count == 6, "what was handed over before is not handed over again")
     }
 
     @Test(arguments: ["451 4.3.0 not now", "cut"]) func aFailureInTheMiddleIsRepeatedWithoutDoubles(_ failure: String) throws {
-        let rig = try Fixture(users: 6)
-        defer { rig.stop() }
-        rig.proxy.pass(to: rig.relay.fanOutPort) { number in
+        let fixture = try Fixture(users: 6)
+        defer { fixture.stop() }
+        fixture.proxy.pass(to: fixture.relay.fanOutPort) { number in
             number < 3 ? .pass : failure == "cut" ? .cut : .answer(failure)
         }
-        #expect(try rig.send().data?.code == 451)
-        try rig.expectArrivals(2, rig.everybody([1, 2]))
-        rig.proxy.pass(to: rig.relay.fanOutPort)
+        #expect(try fixture.send().data?.code == 451)
+        try fixture.expectArrivals(2, fixture.everybody([1, 2]))
+        fixture.proxy.pass(to: fixture.relay.fanOutPort)
         // The sender may name its recipients in another order, so that the first one has its copy already.
-        #expect(try rig.send(Array(rig.addresses.reversed())).data?.code == 250)
+        #expect(try fixture.send(Array(fixture.addresses.reversed())).data?.code == 250)
         // user5 came first this time, and is served in place.
-        try rig.expectArrivals(6, rig.everybody(Array(0..<6)))
+        try fixture.expectArrivals(6, fixture.everybody(Array(0..<6)))
         // Everything was handed over: one more repetition brings nothing to those who had copies.
-        #expect(try rig.send([rig.addresses[1], rig.addresses[2]]).data?.code == 250)
-        try rig.expectArrivals(6, rig.everybody(Array(0..<6)))
+        #expect(try fixture.send([fixture.addresses[1], fixture.addresses[2]]).data?.code == 250)
+        try fixture.expectArrivals(6, fixture.everybody(Array(0..<6)))
         // Another message is another matter.
-        #expect(try rig.send([rig.addresses[1], rig.addresses[2]], id: "2").data?.code == 250)
-        let all = try rig.arrivals(8)
+        #expect(try fixture.send([fixture.addresses[1], fixture.addresses[2]], id: "2").data?.code == 250)
+        let all = try fixture.arrivals(8)
         #expect(all.count == 8)
     }
 
     @Test func aUserWhoWantsNoMailKeepsItFromNobodyElse() throws {
-        let rig = try Fixture(users: 4)
-        defer { rig.stop() }
-        for number in [0, 2] { try rig.relay.run(["address", "off", rig.addresses[number]]) }
+        let fixture = try Fixture(users: 4)
+        defer { fixture.stop() }
+        for number in [0, 2] { try fixture.relay.run(["address", "off", fixture.addresses[number]]) }
         // The first one is served in place, so that its refusal is seen first; the other one's is seen with its copy.
-        let first = try rig.send()
+        let first = try fixture.send()
         #expect(first.data?.code == 451, "\(first)")
-        let second = try rig.send()
+        let second = try fixture.send()
         #expect(second.recipients.map(\.code) == [550, 250, 250, 250] && second.data?.code == 451, "\(second)")
-        let third = try rig.send()
+        let third = try fixture.send()
         #expect(third.recipients.map(\.code) == [550, 250, 550, 250] && third.data?.code == 250, "\(third)")
         #expect(third.recipients[2].enhancedStatus == "5.2.1", "\(third)")
-        try rig.expectArrivals(2, rig.everybody([1, 3]))
+        try fixture.expectArrivals(2, fixture.everybody([1, 3]))
     }
 
     @Test func spfIsJudgedForTheClientThatTheMessageCameFrom() throws {
-        let rig = try Fixture(users: 3) {
+        let fixture = try Fixture(users: 3) {
             $0.zone = #"{"juice.example": {"TXT": ["v=spf1 ip4:192.0.2.77 -all"]}}"#
         }
-        defer { rig.stop() }
-        let stranger = try rig.send()
+        defer { fixture.stop() }
+        let stranger = try fixture.send()
         #expect(
-            stranger.data?.code == 550 && rig.proxy.count == 0,
+            stranger.data?.code == 550 && fixture.proxy.count == 0,
             "an unproved message is refused before any copy is made: \(stranger)")
         let client = [("ADDR", "192.0.2.77"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")]
-        #expect(try rig.send(xclient: client).data?.code == 250)
-        try rig.expectArrivals(3, rig.everybody([0, 1, 2]))
+        #expect(try fixture.send(xclient: client).data?.code == 250)
+        try fixture.expectArrivals(3, fixture.everybody([0, 1, 2]))
     }
 
     /// XCLIENT lets whoever connects from this machine be any client: SPF of a team, and the mail was forwarded as the team's.
     @Test(arguments: [nil, "copies", "copies.1795348800.abbbbbbbbbbbbbbbbbbbbbbbbbb"])
     func aLocalUserForgesNothingAtThePortForCopies(login: String?) throws {
-        let rig = try Fixture(users: 2)
-        defer { rig.stop() }
-        let forged = try rig.forge(login)
+        let fixture = try Fixture(users: 2)
+        defer { fixture.stop() }
+        let forged = try fixture.forge(login)
         #expect(forged.recipients.map(\.code) == [451] && forged.recipients[0].enhancedStatus == "4.7.0", "\(forged)")
-        #expect(try rig.send().data?.code == 250)
-        try rig.expectArrivals(2, rig.everybody([0, 1]))
-        let log = rig.relay.postfix.log
+        #expect(try fixture.send().data?.code == 250)
+        try fixture.expectArrivals(2, fixture.everybody([0, 1]))
+        let log = fixture.relay.postfix.log
         #expect(log.contains("sasl_username=copies."), "it is the login by which our own copies are known")
-        #expect(rig.relay.sink.messages.allSatisfy { !String(decoding: $0.data, as: UTF8.self).contains("copies.1") })
+        #expect(fixture.relay.sink.messages.allSatisfy { !String(decoding: $0.data, as: UTF8.self).contains("copies.1") })
     }
 
     /// Who listens there was not asked: where Postfix did not, any user could, and was given the copies.
@@ -191,28 +192,28 @@ import Testing
         let thief = try ManagedProcess("/usr/bin/setpriv", ["--reuid=nobody", "--clear-groups", "/usr/bin/perl", "-e", listen])
         defer { thief.end() }
         try thief.waitForLine(containing: "ready")
-        let rig = try Fixture(users: 2) { $0.fanOutProxy = port }
-        defer { rig.stop() }
-        let result = try rig.send()
+        let fixture = try Fixture(users: 2) { $0.fanOutProxy = port }
+        defer { fixture.stop() }
+        let result = try fixture.send()
         #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
-        try rig.relay.process.waitForLine(containing: "listens there, which is not Postfix's user (milter.peers)")
+        try fixture.relay.process.waitForLine(containing: "listens there, which is not Postfix's user (milter.peers)")
         #expect(
             thief.lines.contains { $0.contains("EHLO") }
                 && !thief.lines.contains { $0.contains("XCLIENT") || $0.contains("MAIL") }, "\(thief.lines)")
         let doctor = try ManagedProcess.run(
-            rig.relay.program,
-            ["doctor", "--config", rig.relay.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"]
-                + rig.relay.settings)
+            fixture.relay.program,
+            ["doctor", "--config", fixture.relay.configuration, "--skip", "outside", "--skip", "probe", "--skip", "postfix"]
+                + fixture.relay.settings)
         #expect(
             doctor.status == 1 && doctor.output.contains("broken  127.0.0.1:\(port) (fan_out_smtpd): user "), "\(doctor.output)")
-        try rig.expectArrivals(1, rig.everybody([0]))
+        try fixture.expectArrivals(1, fixture.everybody([0]))
     }
 
     /// Everyone on the machine could open a session with the filter, and ask it for whatever client and message they liked.
     @Test func aLocalUserOpensNoSessionWithTheFilter() throws {
-        let rig = try Fixture(users: 1)
-        defer { rig.stop() }
-        let path = rig.relay.socket.dropFirst("unix:".count)
+        let fixture = try Fixture(users: 1)
+        defer { fixture.stop() }
+        let path = fixture.relay.socket.dropFirst("unix:".count)
         // The negotiation that Postfix begins with, and how many octets come back.
         let ask = """
             use IO::Socket::UNIX; $s = IO::Socket::UNIX->new(Peer => '\(path)') or die "no connection"; $SIG{PIPE} = 'IGNORE';
@@ -222,35 +223,35 @@ import Testing
         #expect(user.output == "0", "\(user.output)")
         let postfix = try ManagedProcess.run("/usr/sbin/runuser", ["-u", "postfix", "--", "/usr/bin/perl", "-e", ask])
         #expect((Int(postfix.output) ?? 0) >= 17, "\(postfix.output)")
-        try rig.relay.process.waitForLine(containing: "which are not Postfix")
-        #expect(try rig.send().data?.code == 250)
+        try fixture.relay.process.waitForLine(containing: "which are not Postfix")
+        #expect(try fixture.send().data?.code == 250)
     }
 
     /// Of a message to several users, each reply to all reaches the team, earns no bounce and leaves nothing in the queue.
     @Test func aReplyToAllReachesTheTeamAndNothingStaysBehind() throws {
-        let rig = try Fixture(users: 2) { $0.parks = true }
-        defer { rig.stop() }
+        let fixture = try Fixture(users: 2) { $0.parks = true }
+        defer { fixture.stop() }
         let text = RelayFixtures.message(
-            to: rig.addresses.joined(separator: ", ") + ", Help <help@juice.example>", id: "1@juice.example")
-        #expect(try rig.relay.send(from: "bounce@juice.example", to: rig.addresses, text).data?.code == 250)
-        try rig.expectArrivals(2, rig.everybody([0, 1]))
+            to: fixture.addresses.joined(separator: ", ") + ", Help <help@juice.example>", id: "1@juice.example")
+        #expect(try fixture.relay.send(from: "bounce@juice.example", to: fixture.addresses, text).data?.code == 250)
+        try fixture.expectArrivals(2, fixture.everybody([0, 1]))
         for number in [0, 1] {
-            let copy = try rig.relay.arrival(for: "user\(number)@home.example")
+            let copy = try fixture.relay.arrival(for: "user\(number)@home.example")
             let to = try #require(copy.value("To"))
-            #expect(to.contains("(you and 1 other user of this relay)") && !to.contains(rig.addresses[1 - number].prefix(10)))
+            #expect(to.contains("(you and 1 other user of this relay)") && !to.contains(fixture.addresses[1 - number].prefix(10)))
             let answered =
-                [copy.address("From"), rig.addresses[number]]
+                [copy.address("From"), fixture.addresses[number]]
                 + to.split { " ,<>()".contains($0) }.map(String.init).filter { $0.contains("=") }
             #expect(answered.count == 3)
             let reply = RelayFixtures.message(
                 from: "user\(number)@home.example", to: answered.joined(separator: ", "), id: "r\(number)@home.example")
-            let result = try rig.relay.send(from: "user\(number)@home.example", to: answered, reply)
+            let result = try fixture.relay.send(from: "user\(number)@home.example", to: answered, reply)
             #expect(result.recipients.allSatisfy { $0.code == 250 } && result.data?.code == 250, "\(result)")
         }
-        _ = try rig.relay.sink.wait(for: 4)
-        try rig.relay.postfix.waitUntilDone()
-        #expect(try rig.relay.postfix.queue().isEmpty)
-        let replies = rig.relay.sink.messages.filter { $0.recipients.contains { $0.hasSuffix("@juice.example>") } }
+        _ = try fixture.relay.sink.wait(for: 4)
+        try fixture.relay.postfix.waitUntilDone()
+        #expect(try fixture.relay.postfix.queue().isEmpty)
+        let replies = fixture.relay.sink.messages.filter { $0.recipients.contains { $0.hasSuffix("@juice.example>") } }
         #expect(
             replies.flatMap(\.recipients).sorted() == [
                 "<help@juice.example>", "<help@juice.example>", "<news@juice.example>", "<news@juice.example>",
@@ -261,36 +262,36 @@ import Testing
     @Test func aKillUnderFanOutLosesNobodyAndDoublesOneCopyAtMost() throws {
         let kills = ProcessInfo.processInfo.environment["POSTERN_KILLS"].flatMap { Int($0) } ?? 2
         let users = 60
-        let rig = try Fixture(users: users)
-        defer { rig.stop() }
+        let fixture = try Fixture(users: users)
+        defer { fixture.stop() }
         // How long one copy takes, so that kills are spread evenly over its time, from its beginning to the next one's.
         let start = Date()
-        #expect(try rig.send(id: "whole").data?.code == 250)
+        #expect(try fixture.send(id: "whole").data?.code == 250)
         let microseconds = Date().timeIntervalSince(start) * 1_000_000 / Double(users)
-        _ = try rig.relay.sink.wait(for: users)
-        try rig.relay.postfix.waitUntilDone()
+        _ = try fixture.relay.sink.wait(for: users)
+        try fixture.relay.postfix.waitUntilDone()
         var doubled = 0
         for kill in 0..<kills {
-            let before = rig.relay.sink.messages.count
+            let before = fixture.relay.sink.messages.count
             let pause = useconds_t(microseconds * Double(kill) / Double(kills))
             // Once some copies are begun, at its moment of the next one.
-            let begun = rig.proxy.count + 5 + kill * 7 % 40
+            let begun = fixture.proxy.count + 5 + kill * 7 % 40
             let ended = DispatchSemaphore(value: 0)
-            Thread.detachNewThread { [relay = rig.relay, proxy = rig.proxy] in
+            Thread.detachNewThread { [relay = fixture.relay, proxy = fixture.proxy] in
                 while proxy.count < begun { usleep(300) }
                 usleep(pause)
                 _ = try? relay.end(SIGKILL)
                 ended.signal()
             }
-            let first = try rig.send(id: "kill\(kill)").data?.code
+            let first = try fixture.send(id: "kill\(kill)").data?.code
             #expect(first == 451)
             ended.wait()
-            try rig.relay.serve()
-            #expect(try rig.send(id: "kill\(kill)").data?.code == 250)
-            _ = try rig.relay.sink.wait(for: before + users)
-            try rig.relay.postfix.waitUntilDone()
-            let arrived = rig.relay.sink.messages.dropFirst(before).flatMap(\.recipients)
-            #expect(Set(arrived) == Set(rig.everybody(Array(0..<users))), "nobody is left out")
+            try fixture.relay.serve()
+            #expect(try fixture.send(id: "kill\(kill)").data?.code == 250)
+            _ = try fixture.relay.sink.wait(for: before + users)
+            try fixture.relay.postfix.waitUntilDone()
+            let arrived = fixture.relay.sink.messages.dropFirst(before).flatMap(\.recipients)
+            #expect(Set(arrived) == Set(fixture.everybody(Array(0..<users))), "nobody is left out")
             #expect(arrived.count <= users + 1, "a kill doubles what is under way in its moment, and no more")
             doubled += arrived.count - users
         }
@@ -298,11 +299,11 @@ import Testing
     }
 
     @Test func withoutTheSMTPServerForCopiesTheSecondUserGets452() throws {
-        let rig = try Fixture(users: 2)
-        defer { rig.stop() }
-        rig.proxy.stop()
-        let result = try rig.send()
+        let fixture = try Fixture(users: 2)
+        defer { fixture.stop() }
+        fixture.proxy.stop()
+        let result = try fixture.send()
         #expect(result.recipients.map(\.code) == [250, 452] && result.data?.code == 250, "\(result)")
-        try rig.expectArrivals(1, rig.everybody([0]))
+        try fixture.expectArrivals(1, fixture.everybody([0]))
     }
 }

@@ -6,35 +6,35 @@ import RelayHarness
 import Testing
 
 @Suite(needsPostfix) struct RelayHostileTests {
-    private func expectAlive(_ rig: RelayFixture, _ address: String) throws {
-        let before = rig.sink.messages.count
-        let result = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+    private func expectAlive(_ fixture: RelayFixture, _ address: String) throws {
+        let before = fixture.sink.messages.count
+        let result = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(result.data?.code == 250)
-        _ = try rig.sink.wait(for: before + 1)
+        _ = try fixture.sink.wait(for: before + 1)
     }
 
     @Test func headersBeyondTheLimitsAreRefused() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
         let ordinary = RelayFixtures.message(to: address)
         let hostile = [
             "X-Long: \(String(repeating: "a", count: 1_000_000))\n", String(repeating: "X-Many: a\n", count: 10_000),
             "X-Folded:\(String(repeating: "\n " + String(repeating: "b", count: 70), count: 14_000))\n",
         ]
         for header in hostile {
-            let result = try rig.send(from: "bounce@juice.example", to: [address], header + ordinary)
+            let result = try fixture.send(from: "bounce@juice.example", to: [address], header + ordinary)
             #expect(result.data.map { "\($0)" }?.hasPrefix("550 5.6.0") == true, "\(result)")
         }
-        try expectAlive(rig, address)
-        #expect(rig.sink.messages.count == 1)
+        try expectAlive(fixture, address)
+        #expect(fixture.sink.messages.count == 1)
     }
 
     @Test func tenThousandRecipientsAreAnswered() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.addUser("bob", inboxes: ["bob@home.example"])
-        let other = try rig.address("juice", "bob")
-        let client = try rig.postfix.connect()
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.addUser("bob", inboxes: ["bob@home.example"])
+        let other = try fixture.address("juice", "bob")
+        let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
         try client.expect(250, "MAIL FROM:<bounce@juice.example>")
         try client.expect(250, "RCPT TO:<\(address)>")
@@ -50,7 +50,7 @@ import Testing
                 }
             } catch {
                 // Postfix may hang up on so many errors; the next connection is answered all the same.
-                connection = try rig.postfix.connect()
+                connection = try fixture.postfix.connect()
                 try connection.expect(250, "EHLO client.test")
                 try connection.expect(250, "MAIL FROM:<bounce@juice.example>")
             }
@@ -59,39 +59,40 @@ import Testing
         #expect(counts.keys.allSatisfy { $0.hasPrefix("550 5.1.1") || $0.hasPrefix("421") || $0.hasPrefix("452") }, "\(counts)")
         #expect(counts["550 5.1.1", default: 0] > 900, "\(counts)")
 
-        let second = try rig.postfix.connect()
+        let second = try fixture.postfix.connect()
         try second.expect(250, "EHLO client.test")
         try second.expect(250, "MAIL FROM:<bounce@juice.example>")
         try second.expect(250, "RCPT TO:<\(address)>")
         let replies = try second.pipeline((0..<500).map { _ in "RCPT TO:<\(other)>" })
         #expect(replies.allSatisfy { $0.code == 452 }, "\(Set(replies.map(\.code)))")
-        try expectAlive(rig, address)
+        try expectAlive(fixture, address)
     }
 
     @Test func nulsAndBareLineEndsAreAnswered() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
         let head = "From: news@juice.example\r\nTo: \(address)\r\n"
         for message in [head + "Subject: a\0b\r\n\r\nx\r\n", head + "\r\nbody \0 nul\r\n"] {
-            let result = try rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(message.utf8))
+            let result = try fixture.postfix.send(
+                from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(message.utf8))
             #expect(result.data.map { $0.code / 100 == 5 } == true, "\(result)")
         }
         // Postfix makes a space of a bare CR before the filter sees it: nothing is left to read in two ways.
         let bareCR = head + "Subject: a\rFrom: evil@juice.example\r\n\r\nx\r\n"
         #expect(
-            try rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(bareCR.utf8)).data?.code
+            try fixture.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(bareCR.utf8)).data?.code
                 == 250)
-        #expect(try rig.arrival(for: "anna@home.example").value("Subject") == "a From: evil@juice.example")
+        #expect(try fixture.arrival(for: "anna@home.example").value("Subject") == "a From: evil@juice.example")
         // A bare LF in the body is a line end to Postfix 3.7, or refused where smtpd_forbid_bare_newline says so.
         let smuggled = head + "\r\nbody\n.\nMAIL FROM:<evil@juice.example>\r\n"
-        _ = try? rig.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(smuggled.utf8))
-        try expectAlive(rig, address)
-        #expect(!rig.sink.messages.contains { $0.mailFrom.contains("evil") })
+        _ = try? fixture.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(smuggled.utf8))
+        try expectAlive(fixture, address)
+        #expect(!fixture.sink.messages.contains { $0.mailFrom.contains("evil") })
     }
 
     @Test func twentyFiveMegabytesPassBothWaysInBoundedMemory() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
         let line = String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\n"
         let attachment = String(repeating: line, count: 25_000_000 / (line.utf8.count + 1))
         func message(_ from: String, _ to: String) -> String {
@@ -114,16 +115,17 @@ import Testing
             """
         }
         #expect(
-            try rig.send(from: "bounce@juice.example", to: [address], message("news@juice.example", address)).data?.code == 250)
-        let forwarded = try rig.arrival(for: "anna@home.example")
+            try fixture.send(from: "bounce@juice.example", to: [address], message("news@juice.example", address)).data?.code
+                == 250)
+        let forwarded = try fixture.arrival(for: "anna@home.example")
         #expect(forwarded.data.count > 25_000_000)
         let reverse = forwarded.address("From")
-        let result = try rig.send(from: "anna@home.example", to: [reverse], message("anna@home.example", reverse))
+        let result = try fixture.send(from: "anna@home.example", to: [reverse], message("anna@home.example", reverse))
         #expect(result.data?.code == 250, "\(result)")
-        let replied = try rig.arrival(for: "news@juice.example")
+        let replied = try fixture.arrival(for: "news@juice.example")
         #expect(replied.data.count > 25_000_000)
         #expect(replied.text.contains("\(address) writes to news@juice.example"))
-        let peak = try #require(try rig.process.memory("VmHWM"))
+        let peak = try #require(try fixture.process.memory("VmHWM"))
         print("25 MB both ways: postern's memory peaked at \(peak / 1024) MiB")
         #expect(peak < 150 * 1024, "\(peak / 1024) MiB")
     }

@@ -61,8 +61,8 @@ struct RelayHostsTests {
             server.url(schema: schema), settings: ["limits.messages_per_day": "6", "http.public_url": "https://relay.example"])
         defer { hosts.stop() }
         let (first, second, address) = (hosts.first, hosts.second, hosts.address)
-        func send(_ rig: RelayFixture, _ id: String) throws -> SMTPTransactionResult {
-            try rig.send(
+        func send(_ fixture: RelayFixture, _ id: String) throws -> SMTPTransactionResult {
+            try fixture.send(
                 from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(id)@juice.example"))
         }
         // What was made on one host is good on the other: here an address to answer to.
@@ -75,14 +75,14 @@ struct RelayHostsTests {
         #expect(try second.arrival(for: "news@juice.example").address("From") == address)
         // A limit counts once, whichever way mail takes.
         for number in 2...6 { #expect(try send(number.isMultiple(of: 2) ? second : first, "\(number)").data?.code == 250) }
-        for rig in hosts.all { #expect(try send(rig, "7").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
+        for fixture in hosts.all { #expect(try send(fixture, "7").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
 
         // Keys are replaced: every host has to have them first.
         let early = try ManagedProcess.run(first.program, ["key-file", "rotate", "--wait", "1", "--config", first.configuration])
         #expect(early.status == 75 && early.output.contains("mx2.relay.example"), "\(early)")
         #expect(try hosts.rotateKeys().contains("Removed the old seal key a"))
         try second.copyKeys(from: first)
-        for rig in hosts.all { #expect(try send(rig, "8").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
+        for fixture in hosts.all { #expect(try send(fixture, "8").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
 
         // Another host's change is seen at once: nothing of an account is kept in memory.
         try first.run(["address", "off", address])
@@ -91,8 +91,8 @@ struct RelayHostsTests {
         let starts = try hosts.all.map { try $0.process.lines.count }
         try first.run(["dkim", "generate", "--algorithm", "ed25519", "--selector", "ed1"])
         try first.run(["dkim", "activate", "ed1", "--force"])
-        for (rig, start) in zip(hosts.all, starts) {
-            try rig.process.waitForLine(containing: "signing keys changed", from: start)
+        for (fixture, start) in zip(hosts.all, starts) {
+            try fixture.process.waitForLine(containing: "signing keys changed", from: start)
         }
 
         // A policy that one of them activates is soon followed by the other.
@@ -109,7 +109,9 @@ struct RelayHostsTests {
         }
         let lines = try hosts.all.map { try $0.process.lines.count }
         try first.run(["policy", "activate", folder])
-        for (rig, start) in zip(hosts.all, lines) { try rig.process.waitForLine(containing: "policy in force", from: start) }
+        for (fixture, start) in zip(hosts.all, lines) {
+            try fixture.process.waitForLine(containing: "policy in force", from: start)
+        }
         struct Overview: Decodable {
             struct Policy: Decodable {
                 let hash: String
@@ -156,12 +158,12 @@ struct RelayHostsTests {
         let traffic = Traffic(hosts)
         for round in 1...max(1, rounds) {
             try load(hosts, traffic, server, round: round, count: count, lanes: lanes)
-            for rig in hosts.all { try rig.postfix.waitUntilDone(seconds: 10 * standardTimeout) }
+            for fixture in hosts.all { try fixture.postfix.waitUntilDone(seconds: 10 * standardTimeout) }
             traffic.check(expected: round * count)
             print("round \(round): \(traffic.summary)")
         }
-        for rig in hosts.all { #expect(!rig.sink.messages.isEmpty) }
-        for rig in hosts.all { #expect(try rig.postfix.queue().isEmpty) }
+        for fixture in hosts.all { #expect(!fixture.sink.messages.isEmpty) }
+        for fixture in hosts.all { #expect(try fixture.postfix.queue().isEmpty) }
     }
 
     /// Sends messages over both hosts while one `postern serve` is killed, then PostgreSQL goes away and comes back, then a host
@@ -263,7 +265,7 @@ struct RelayHostsTests {
         isOver.with { $0 = true }
         #expect(group.wait(timeout: .now() + 10 * standardTimeout) == .success)
         try result.get()
-        for rig in hosts.all { try rig.postfix.waitUntilDone(seconds: 10 * standardTimeout) }
+        for fixture in hosts.all { try fixture.postfix.waitUntilDone(seconds: 10 * standardTimeout) }
         traffic.check(expected: traffic.taken.with { $0 })
         print("\(max(1, rotations)) rotations: \(traffic.summary)")
 
@@ -276,8 +278,8 @@ struct RelayHostsTests {
             let own = keys.filter { $0.purpose == purpose }
             #expect(own.count == 1 && own.first?.state == "active" && own.first?.id != "a", "\(keys)")
         }
-        for rig in hosts.all {
-            #expect(try rig.run(["inbox", "list", "jane", "--reveal"]).contains("secretive.person@private-home.example"))
+        for fixture in hosts.all {
+            #expect(try fixture.run(["inbox", "list", "jane", "--reveal"]).contains("secretive.person@private-home.example"))
         }
         #expect(try first.run(["user", "show", "jane", "--reveal"]).contains("Jane Quietly Doe"))
         let stored = try server.psql("SELECT COUNT(*) FROM relay.stored_tokens").trimmingCharacters(in: .whitespacesAndNewlines)
@@ -348,8 +350,8 @@ private final class Traffic: Sendable {
         Issue.record("message \(id) was never taken")
     }
 
-    private func attempt(_ rig: RelayFixture, _ id: String, _ text: [UInt8]) -> Bool {
-        guard let client = try? rig.postfix.connect() else { return false }
+    private func attempt(_ fixture: RelayFixture, _ id: String, _ text: [UInt8]) -> Bool {
+        guard let client = try? fixture.postfix.connect() else { return false }
         defer { client.close() }
         func positive(_ reply: SMTPServerReply) -> Bool {
             if reply.code / 100 == 5 { Issue.record("a 5xx: \(reply)") }
@@ -367,7 +369,7 @@ private final class Traffic: Sendable {
 
     /// Nothing lost, nothing doubled, nothing unrewritten.
     func check(expected: Int) {
-        let arrived = hosts.all.flatMap { rig in rig.sink.messages.map { (host: rig.folder, message: $0) } }
+        let arrived = hosts.all.flatMap { fixture in fixture.sink.messages.map { (host: fixture.folder, message: $0) } }
         let byID = Dictionary(grouping: arrived) { $0.message.value("Message-ID") ?? "" }
         #expect(byID.count == expected, "\(byID.count) different messages arrived, of \(expected)")
         let (lost, unanswered) = (lost.with { $0 }, unanswered.with { $0 })

@@ -7,96 +7,100 @@ import Testing
 
 @Suite(needsPostfix) struct RelayLifeTests {
     @Test func anIdleServiceEndsAtOnceOnSIGTERM() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
-        let idle = try rig.postfix.connect()
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let idle = try fixture.postfix.connect()
         try idle.expect(250, "EHLO client.test")
-        let process = try rig.process
+        let process = try fixture.process
         process.signal(SIGTERM)
         #expect(try process.waitForExit() == 0, "\(process.output)")
-        #expect(!FileManager.default.fileExists(atPath: rig.folder + "/milter.sock"))
+        #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/milter.sock"))
     }
 
     /// The announcement came before signals were handled: SIGTERM just after it killed the process, socket and counters left
     /// behind.
     @Test func aSignalJustAfterTheAnnouncementIsGraceful() throws {
-        let (rig, _) = try RelayFixtures.anna()
-        defer { rig.stop() }
+        let (fixture, _) = try RelayFixtures.anna()
+        defer { fixture.stop() }
         for _ in 0..<5 {
-            #expect(try rig.end(SIGTERM) == 0)
-            #expect(!FileManager.default.fileExists(atPath: rig.folder + "/milter.sock"))
-            try rig.serve()
+            #expect(try fixture.end(SIGTERM) == 0)
+            #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/milter.sock"))
+            try fixture.serve()
         }
     }
 
     @Test func anOpenTransactionIsFinishedBeforeTheEnd() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        let client = try rig.postfix.connect()
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
         try client.expect(250, "MAIL FROM:<bounce@juice.example>")
         try client.expect(250, "RCPT TO:<\(address)>")
-        let process = try rig.process
+        let process = try fixture.process
         process.signal(SIGTERM)
         // A new message is sent away: its sender keeps it.
-        let other = try rig.postfix.connect()
+        let other = try fixture.postfix.connect()
         _ = try other.command("EHLO client.test")
         #expect(try other.command("MAIL FROM:<bounce@juice.example>").code / 100 == 4)
         let text = RelayFixtures.message(to: address).replacingOccurrences(of: "\n", with: "\r\n")
         #expect(try client.data(Array(text.utf8)).code == 250)
         #expect(try process.waitForExit() == 0)
-        #expect(try rig.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
+        #expect(try fixture.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
     }
 
     @Test func mailWaitsAtTheSenderWhileTheServiceIsAway() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.end()
-        let result = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.end()
+        let result = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect((result.data ?? result.recipients.first).map { $0.code / 100 } == 4 || result.mail.code / 100 == 4, "\(result)")
-        try rig.serve()
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+        try fixture.serve()
+        #expect(
+            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
     }
 
     @Test func sighupReadsTheConfigurationAgain() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        let text = try String(contentsOfFile: rig.configuration, encoding: .utf8)
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        let text = try String(contentsOfFile: fixture.configuration, encoding: .utf8)
         let limited = text.replacingOccurrences(of: "  # messages_per_day: 100", with: "  messages_per_day: 1")
         try #require(limited != text)
-        try limited.write(toFile: rig.configuration, atomically: true, encoding: .utf8)
-        let process = try rig.process
+        try limited.write(toFile: fixture.configuration, atomically: true, encoding: .utf8)
+        let process = try fixture.process
         process.signal(SIGHUP)
         try process.waitForLine(containing: "configuration reloaded")
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
-        let second = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        #expect(
+            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+        let second = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(second.data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true, "\(second)")
 
-        try (text + "\nlimitz: 1\n").write(toFile: rig.configuration, atomically: true, encoding: .utf8)
+        try (text + "\nlimitz: 1\n").write(toFile: fixture.configuration, atomically: true, encoding: .utf8)
         process.signal(SIGHUP)
         let line = try process.waitForLine(containing: "not reloaded")
         #expect(line.contains("limitz"))
     }
 
     @Test func aSecondServiceOnTheSameSocketIsRefused() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
         let second = try ManagedProcess.run(
-            rig.program,
+            fixture.program,
             [
-                "serve", "--config", rig.configuration, "--set", "milter.socket=\(rig.socket)", "--set",
-                "dns.servers=\(rig.dns.address)",
+                "serve", "--config", fixture.configuration, "--set", "milter.socket=\(fixture.socket)", "--set",
+                "dns.servers=\(fixture.dns.address)",
             ])
         #expect(second.status == 69, "\(second)")
         #expect(second.output.contains("another process is already listening on unix:"))
         #expect(second.output.split(separator: "\n").filter { $0.hasPrefix("postern:") }.count == 1)
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+        #expect(
+            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
     }
 
     @Test func killedInTheMiddleOfTwoHundredTransactionsNothingIsLostDoubledOrUnrewritten() throws {
-        let (rig, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
-        defer { rig.stop() }
+        let (fixture, address) = try RelayFixtures.anna(
+            RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
+        defer { fixture.stop() }
         let open = Watched(Set(1...200))
         let deferrals = Watched(0)
         let underway = Watched(0)
@@ -112,7 +116,7 @@ import Testing
                     // A sender that keeps its mail comes again; the bound is for a relay that never comes back.
                     for _ in 0..<600 where !isAccepted {
                         let text = RelayFixtures.message(to: address, id: "m\(number)@juice.example")
-                        let result = try? rig.send(from: "bounce@juice.example", to: [address], text)
+                        let result = try? fixture.send(from: "bounce@juice.example", to: [address], text)
                         underway.with { $0 += 1 }
                         isAccepted = result?.data?.code == 250
                         if !isAccepted {
@@ -131,15 +135,15 @@ import Testing
         }
         _ = underway.wait(seconds: standardTimeout) { $0 >= 60 ? true : nil }
         isBack.with { $0 = false }
-        #expect(try rig.end(SIGKILL) == 128 + SIGKILL)
+        #expect(try fixture.end(SIGKILL) == 128 + SIGKILL)
         _ = deferrals.wait(seconds: standardTimeout) { $0 >= 20 ? true : nil }
-        try rig.serve()
+        try fixture.serve()
         isBack.with { $0 = true }
         #expect(group.wait(timeout: .now() + 120) == .success)
         #expect(open.with { $0.isEmpty })
         #expect(deferrals.with { $0 } >= 20)
-        try rig.postfix.waitUntilDone()
-        let arrived = rig.sink.messages
+        try fixture.postfix.waitUntilDone()
+        let arrived = fixture.sink.messages
         let ids = arrived.compactMap { $0.value("Message-ID") }
         #expect(ids.count == 200 && Set(ids).count == 200, "\(ids.count) arrived, \(Set(ids).count) different")
         #expect(arrived.allSatisfy { $0.recipients == ["<anna@home.example>"] && $0.address("From").hasSuffix("@relay.example") })

@@ -7,11 +7,11 @@ import Testing
 
 @Suite(needsPostfix) struct RelayMailTests {
     @Test func theClientAndEveryInnerAddressAreAbsentFromWhatTheTeamReceives() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
-        let reverse = try rig.arrival(for: "anna@home.example").address("From")
-        let client = try rig.postfix.connect()
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let reverse = try fixture.arrival(for: "anna@home.example").address("From")
+        let client = try fixture.postfix.connect()
         try client.xclient([("ADDR", "127.0.0.77"), ("NAME", "annas-laptop.home.example")])
         try client.expect(250, "EHLO annas-laptop.home.example")
         let result = try client.transaction(
@@ -22,8 +22,8 @@ import Testing
                     body: "Hi, anna@home.example\n"
                 )
                 .replacingOccurrences(of: "\n", with: "\r\n").utf8))
-        #expect(result.data?.code == 250, "\(result) \(rig.postfix.log)")
-        let arrived = try rig.arrival(for: "news@juice.example")
+        #expect(result.data?.code == 250, "\(result) \(fixture.postfix.log)")
+        let arrived = try fixture.arrival(for: "news@juice.example")
         for secret in [
             "annas-laptop", "127.0.0.77", "home.example", reverse, reverse.split(separator: "@")[0].description, "127.0.0.1",
             "client.test",
@@ -36,13 +36,13 @@ import Testing
     }
 
     @Test func aBounceOfPostfixItselfArrivesWithoutTheInbox() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<anna@home.example>": "550 5.1.1 <anna@home.example>: user anna unknown at home.example"]
-        rig.sink.set(behaviour)
-        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
-        let report = try rig.arrival(for: "bounce@juice.example")
+        fixture.sink.set(behaviour)
+        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let report = try fixture.arrival(for: "bounce@juice.example")
         #expect(report.mailFrom == "<>")
         #expect(report.text.contains("Final-Recipient: rfc822; \(address)"))
         #expect(report.text.contains("Status: 5.1.1"))
@@ -51,54 +51,54 @@ import Testing
     }
 
     @Test func aReplyThatCannotBeDeliveredIsToldToTheUserAlone() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
-        let reverse = try rig.arrival(for: "anna@home.example").address("From")
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let reverse = try fixture.arrival(for: "anna@home.example").address("From")
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<news@juice.example>": "550 5.2.2 <news@juice.example>: mailbox full"]
-        rig.sink.set(behaviour)
-        try rig.send(
+        fixture.sink.set(behaviour)
+        try fixture.send(
             from: "anna@home.example", to: [reverse],
             RelayFixtures.message(from: "anna@home.example", to: reverse, id: "r@home.example"))
-        let report = try rig.arrival(for: "anna@home.example", number: 2)
+        let report = try fixture.arrival(for: "anna@home.example", number: 2)
         #expect(report.mailFrom == "<>")
         #expect(report.text.contains("5.2.2"))
-        #expect(rig.sink.messages.count == 2, "nobody else is written to")
+        #expect(fixture.sink.messages.count == 2, "nobody else is written to")
     }
 
     @Test func mailForOtherDomainsPassesUntouched() throws {
-        let (rig, _) = try RelayFixtures.anna(RelayFixtures.options { $0.trustsLoopback = true })
-        defer { rig.stop() }
+        let (fixture, _) = try RelayFixtures.anna(RelayFixtures.options { $0.trustsLoopback = true })
+        defer { fixture.stop() }
         let text =
             "Date: Sat, 21 Nov 2026 08:00:00 +0000\n"
             + RelayFixtures.message(from: "someone@elsewhere.example", to: "other@third.example")
-        try rig.send(from: "someone@elsewhere.example", to: ["other@third.example"], text)
-        let arrived = try rig.arrival(for: "other@third.example")
+        try fixture.send(from: "someone@elsewhere.example", to: ["other@third.example"], text)
+        let arrived = try fixture.arrival(for: "other@third.example")
         #expect(arrived.mailFrom == "<someone@elsewhere.example>")
         let kept = text.replacingOccurrences(of: "\n", with: "\r\n")
         #expect(arrived.text.hasSuffix(kept), "\(arrived.text)")
     }
 
     @Test func mailToPostmasterReachesTheOperator() throws {
-        let (rig, _) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.send(
+        let (fixture, _) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.send(
             from: "dmarc@big.example", to: ["postmaster@relay.example"],
             RelayFixtures.message(from: "dmarc@big.example", to: "postmaster@relay.example"))
-        #expect(try rig.arrival(for: "ops@operator.example").mailFrom == "<>")
+        #expect(try fixture.arrival(for: "ops@operator.example").mailFrom == "<>")
     }
 
     @Test func aReverseAddressIsWorthNothingToAnotherUserOfTheTeam() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.addUser("bob", inboxes: ["bob@home.example"])
-        _ = try rig.address("juice", "bob")
-        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
-        let reverse = try rig.arrival(for: "anna@home.example").address("From")
-        let result = try rig.send(
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.addUser("bob", inboxes: ["bob@home.example"])
+        _ = try fixture.address("juice", "bob")
+        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let reverse = try fixture.arrival(for: "anna@home.example").address("From")
+        let result = try fixture.send(
             from: "bob@home.example", to: [reverse], RelayFixtures.message(from: "bob@home.example", to: reverse))
         #expect(result.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true)
-        #expect(rig.sink.messages.count == 1)
+        #expect(fixture.sink.messages.count == 1)
     }
 }

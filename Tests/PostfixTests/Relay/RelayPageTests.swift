@@ -10,7 +10,7 @@ import Testing
 /// A relay whose Postfix takes Postern's own mail, and a user's.
 func home(
     host: String = "127.0.0.1", _ change: (inout RelayFixture.Options) -> Void = { _ in }
-) throws -> (rig: RelayFixture, url: String) {
+) throws -> (fixture: RelayFixture, url: String) {
     let url = "http://\(host):\(try FreePort.next())"
     let options = RelayFixtures.options { options in
         options.trustsLoopback = true
@@ -18,9 +18,9 @@ func home(
         options.settings["http.public_url"] = url
         change(&options)
     }
-    let rig = try RelayFixture(options)
-    try rig.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
-    return (rig, url)
+    let fixture = try RelayFixture(options)
+    try fixture.addTeam("juice", name: "The Juice Company", source: RelayFixtures.team)
+    return (fixture, url)
 }
 
 @Suite(needsPostfix) struct RelayVerificationTests {
@@ -30,18 +30,18 @@ func home(
     }
 
     @Test func nothingIsForwardedUntilTheUserAnswersTheMessage() throws {
-        let (rig, _) = try home()
-        defer { rig.stop() }
-        try rig.run(["user", "add", "anna", "--inbox", "anna@home.example"])
+        let (fixture, _) = try home()
+        defer { fixture.stop() }
+        try fixture.run(["user", "add", "anna", "--inbox", "anna@home.example"])
         // The command warns that no inbox is verified.
         let address = String(
             try #require(
-                try rig.address("juice", "anna").split(whereSeparator: \.isNewline).first { $0.contains("@relay.example") }))
-        let early = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+                try fixture.address("juice", "anna").split(whereSeparator: \.isNewline).first { $0.contains("@relay.example") }))
+        let early = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(early.data.map { "\($0)" }?.hasPrefix("451 4.2.1") == true, "\(early)")
 
-        try rig.run(["inbox", "verify", "anna", "1"] + rig.settings)
-        let message = try rig.arrival(for: "anna@home.example")
+        try fixture.run(["inbox", "verify", "anna", "1"] + fixture.settings)
+        let message = try fixture.arrival(for: "anna@home.example")
         #expect(
             message.value("Auto-Submitted") == "auto-generated"
                 && message.value("DKIM-Signature")?.contains("d=relay.example") == true)
@@ -50,22 +50,25 @@ func home(
 
         // A vacation note, a stranger, and someone who cannot prove to be anna confirm nothing.
         let note = "From: anna@home.example\nTo: \(answerTo)\nAuto-Submitted: auto-replied\n\nAway\n"
-        #expect(try rig.send(from: "", to: [answerTo], note).data?.code == 250)
-        let stranger = try rig.send(from: "bob@home.example", to: [answerTo], "From: bob@home.example\nTo: \(answerTo)\n\nyes\n")
+        #expect(try fixture.send(from: "", to: [answerTo], note).data?.code == 250)
+        let stranger = try fixture.send(
+            from: "bob@home.example", to: [answerTo], "From: bob@home.example\nTo: \(answerTo)\n\nyes\n")
         #expect(stranger.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true, "\(stranger)")
-        let forged = try rig.send(from: "x@nowhere.example", to: [answerTo], "From: anna@home.example\nTo: \(answerTo)\n\nyes\n")
+        let forged = try fixture.send(
+            from: "x@nowhere.example", to: [answerTo], "From: anna@home.example\nTo: \(answerTo)\n\nyes\n")
         #expect(forged.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true, "\(forged)")
-        #expect(try rig.run(["inbox", "list", "anna"]).contains("unverified"))
+        #expect(try fixture.run(["inbox", "list", "anna"]).contains("unverified"))
 
         let reply = "From: Anna <anna@home.example>\nTo: \(answerTo)\nSubject: Re: your code\n\nyes, it is me\n"
-        #expect(try rig.send(from: "anna@home.example", to: [answerTo], reply).data?.code == 250)
-        #expect(try !rig.run(["inbox", "list", "anna"]).contains("unverified"))
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
-        #expect(try rig.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
+        #expect(try fixture.send(from: "anna@home.example", to: [answerTo], reply).data?.code == 250)
+        #expect(try !fixture.run(["inbox", "list", "anna"]).contains("unverified"))
+        #expect(
+            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+        #expect(try fixture.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
         // The answer went no further, and no log holds the inbox.
-        try rig.postfix.waitUntilDone()
-        #expect(rig.sink.messages.count == 2)
-        #expect(try !rig.process.output.contains("home.example"))
+        try fixture.postfix.waitUntilDone()
+        #expect(fixture.sink.messages.count == 2)
+        #expect(try !fixture.process.output.contains("home.example"))
     }
 
     @Test(
@@ -73,11 +76,11 @@ func home(
             if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
     )
     func theMessageVerifiesWithDkimpyAndMailDKIM() throws {
-        let (rig, _) = try home()
-        defer { rig.stop() }
-        try rig.run(["user", "add", "anna", "--inbox", "anna@home.example"])
-        try rig.run(["inbox", "verify", "anna", "1"] + rig.settings)
-        let message = try rig.arrival(for: "anna@home.example")
+        let (fixture, _) = try home()
+        defer { fixture.stop() }
+        try fixture.run(["user", "add", "anna", "--inbox", "anna@home.example"])
+        try fixture.run(["inbox", "verify", "anna", "1"] + fixture.settings)
+        let message = try fixture.arrival(for: "anna@home.example")
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-notice-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -86,7 +89,7 @@ func home(
             let name: String
             let text: String
         }
-        let records = try JSONDecoder().decode([Record].self, from: Data(try rig.run(["dkim", "dns", "--json"]).utf8))
+        let records = try JSONDecoder().decode([Record].self, from: Data(try fixture.run(["dkim", "dns", "--json"]).utf8))
         try Data(records.map { "\($0.name)\t\($0.text)\n" }.joined().utf8).write(to: folder.appendingPathComponent("dns.tsv"))
         let python = try #require(DKIMVerifiers.python)
         #expect(try DKIMVerifiers.dkimpy(folder, python: python).map { $0.dropFirst().first } == ["pass"])
@@ -110,10 +113,10 @@ func home(
     }
 
     @Test func forwardingIsSwitchedInTheBrowserAndTheMailFollows() throws {
-        let (rig, url) = try home()
-        defer { rig.stop() }
-        try rig.addUser("anna", inboxes: ["anna@home.example"])
-        let address = try rig.address("juice", "anna")
+        let (fixture, url) = try home()
+        defer { fixture.stop() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        let address = try fixture.address("juice", "anna")
         let browser = try Browser()
         defer { browser.quit() }
         // Everything works without a script.
@@ -124,7 +127,7 @@ func home(
         try browser.type("anna@home.example", into: "#email")
         try browser.click("main button")
         #expect(try browser.shows("h1", "Check your inbox"))
-        try browser.open(try link(try rig.arrival(for: "anna@home.example")))
+        try browser.open(try link(try fixture.arrival(for: "anna@home.example")))
         try browser.click("main button")
         #expect(try browser.arrives(at: url + "/me") && browser.shows("h1", "Your addresses"))
         #expect(try browser.shows(".mail code", address) && browser.shows(".state", "Forwarding on"))
@@ -132,13 +135,14 @@ func home(
         try browser.click(".address-foot button")
         #expect(try browser.shows(".state", "Forwarding off"))
         #expect(try browser.shows("[role=status]", "Forwarding is off"))
-        let refused = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let refused = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(refused.data.map { "\($0)" }?.hasPrefix("550 5.2.1") == true, "\(refused)")
 
         try browser.click(".address-foot button")
         #expect(try browser.shows(".state", "Forwarding on"))
-        #expect(try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
-        #expect(try rig.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
+        #expect(
+            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+        #expect(try fixture.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
         #expect(try browser.shows(".address-foot .quiet", "1 message to you", at: url + "/me"))
 
         // To write first: the address that the page shows leads to the team, without the inbox.
@@ -148,17 +152,17 @@ func home(
         #expect(try browser.shows(".result code", "billing=juice.example."))
         let reverse = try browser.text(".result code")
         let letter = "From: Anna <anna@home.example>\nTo: \(reverse)\nSubject: A question\n\nHello\n"
-        #expect(try rig.send(from: "anna@home.example", to: [reverse], letter).data?.code == 250)
-        let arrived = try rig.arrival(for: "billing@juice.example")
+        #expect(try fixture.send(from: "anna@home.example", to: [reverse], letter).data?.code == 250)
+        let arrived = try fixture.arrival(for: "billing@juice.example")
         #expect(arrived.address("From") == address && !arrived.text.contains("home.example"))
 
         // With the old token key gone, without a restart: the page's addresses, and those that an answer to Postern's own
         // messages goes to, are good.
-        try rig.run(["key-file", "rotate", "token"])
-        let start = try rig.process.lines.count
-        try rig.run(["key-file", "retire", "token", "a", "--yes"])
-        try rig.process.waitForLine(containing: "keys changed", from: start)
-        #expect(try rig.send(from: "anna@home.example", to: [reverse], letter).data == nil, "what the old key made has ended")
+        try fixture.run(["key-file", "rotate", "token"])
+        let start = try fixture.process.lines.count
+        try fixture.run(["key-file", "retire", "token", "a", "--yes"])
+        try fixture.process.waitForLine(containing: "keys changed", from: start)
+        #expect(try fixture.send(from: "anna@home.example", to: [reverse], letter).data == nil, "what the old key made has ended")
         try browser.open(url + "/me/addresses/1")
         try browser.type("billing@juice.example", into: "#correspondent")
         try browser.click(".pair button")
@@ -166,39 +170,39 @@ func home(
         let new = try browser.text(".result code")
         #expect(new != reverse)
         #expect(
-            try rig.send(from: "anna@home.example", to: [new], letter.replacingOccurrences(of: reverse, with: new)).data?.code
+            try fixture.send(from: "anna@home.example", to: [new], letter.replacingOccurrences(of: reverse, with: new)).data?.code
                 == 250)
         try browser.open(url + "/me/inboxes")
         try browser.type("second@home.example", into: "#email")
         try browser.click("#add button")
-        let answerTo = try rig.arrival(for: "second@home.example").address("Reply-To")
+        let answerTo = try fixture.arrival(for: "second@home.example").address("Reply-To")
         let yes = "From: second@home.example\nTo: \(answerTo)\nSubject: Re: your code\n\nyes\n"
-        #expect(try rig.send(from: "second@home.example", to: [answerTo], yes).data?.code == 250)
-        #expect(try !rig.run(["inbox", "list", "anna"]).contains("unverified"))
+        #expect(try fixture.send(from: "second@home.example", to: [answerTo], yes).data?.code == 250)
+        #expect(try !fixture.run(["inbox", "list", "anna"]).contains("unverified"))
 
         // Nothing was asked of anyone else, and nothing was complained about.
         #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])
         #expect(try browser.complaints() == [])
-        #expect(try !rig.process.output.contains("home.example"))
+        #expect(try !fixture.process.output.contains("home.example"))
     }
 
     @Test func thePageFitsEveryWidthInLightAndDark() throws {
-        let (rig, url) = try home()
-        defer { rig.stop() }
-        try rig.addUser("anna", inboxes: ["anna@home.example"])
-        try rig.addTeam(
+        let (fixture, url) = try home()
+        defer { fixture.stop() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        try fixture.addTeam(
             "long", name: "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
             source: "shop.example")
-        _ = try rig.address("juice", "anna")
-        _ = try rig.address("long", "anna")
-        try rig.run(["inbox", "add", "anna", "a.considerably.longer.name.than.most@home.example"] + rig.settings)
+        _ = try fixture.address("juice", "anna")
+        _ = try fixture.address("long", "anna")
+        try fixture.run(["inbox", "add", "anna", "a.considerably.longer.name.than.most@home.example"] + fixture.settings)
         let browser = try Browser()
         defer { browser.quit() }
         try browser.open(url + "/me")
         try keep(try browser.screenshot(width: 1000, dark: false), "sign-in")
         try browser.type("anna@home.example", into: "#email")
         try browser.click("main button")
-        try browser.open(try link(try rig.arrival(for: "anna@home.example")))
+        try browser.open(try link(try fixture.arrival(for: "anna@home.example")))
         try browser.click("main button")
         #expect(try browser.arrives(at: url + "/me"))
         for (name, path) in [
@@ -225,10 +229,10 @@ func home(
     }
 
     @Test func theKeyboardAloneWillDo() throws {
-        let (rig, url) = try home()
-        defer { rig.stop() }
-        try rig.addUser("anna", inboxes: ["anna@home.example"])
-        _ = try rig.address("juice", "anna")
+        let (fixture, url) = try home()
+        defer { fixture.stop() }
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        _ = try fixture.address("juice", "anna")
         let browser = try Browser()
         defer { browser.quit() }
         try browser.open(url + "/me")
@@ -236,7 +240,7 @@ func home(
         #expect(try browser.focusedText == "Skip to content")
         try browser.press(Browser.Key.enter + Browser.Key.tab + "anna@home.example" + Browser.Key.enter)
         #expect(try browser.shows("h1", "Check your inbox"))
-        try browser.open(try link(try rig.arrival(for: "anna@home.example")))
+        try browser.open(try link(try fixture.arrival(for: "anna@home.example")))
         try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.enter)
         #expect(try browser.shows("h1", "Your addresses"))
         // Skip the head, then inbox, team, button; what has the focus can be seen to have it.

@@ -7,10 +7,10 @@ import Testing
 
 @Suite(needsPostfix) struct RelayRecipientsTests {
     /// A Postfix as a team runs it: no filter, everything for the relay goes to the relay.
-    private func teamServer(_ rig: RelayFixture) throws -> PrivatePostfix {
+    private func teamServer(_ fixture: RelayFixture) throws -> PrivatePostfix {
         var options = PrivatePostfix.Options()
         options.hostName = "mail.juice.example"
-        options.routes = ["*": rig.postfix.port]
+        options.routes = ["*": fixture.postfix.port]
         options.trustsLoopback = true
         options.settings = [
             "minimal_backoff_time": "1s", "maximal_backoff_time": "1s", "queue_run_delay": "1s",
@@ -20,43 +20,43 @@ import Testing
     }
 
     @Test func aMessageToThreeUsersOfTwoTeamsReachesAllThree() throws {
-        let (rig, anna) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.addTeam("shop", name: "The Shop", source: "shop.example")
-        try rig.run(["source", "add", "shop", "juice.example"])
-        try rig.addUser("bob", inboxes: ["bob@home.example"])
-        try rig.addUser("carol", inboxes: ["carol@home.example"])
-        let addresses = [anna, try rig.address("juice", "bob"), try rig.address("shop", "carol")]
-        let server = try teamServer(rig)
+        let (fixture, anna) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.addTeam("shop", name: "The Shop", source: "shop.example")
+        try fixture.run(["source", "add", "shop", "juice.example"])
+        try fixture.addUser("bob", inboxes: ["bob@home.example"])
+        try fixture.addUser("carol", inboxes: ["carol@home.example"])
+        let addresses = [anna, try fixture.address("juice", "bob"), try fixture.address("shop", "carol")]
+        let server = try teamServer(fixture)
         defer { server.stop() }
         let text = RelayFixtures.message(to: addresses.joined(separator: ", ")).replacingOccurrences(of: "\n", with: "\r\n")
         #expect(
             try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code
                 == 250)
         let arrived = try ["anna", "bob", "carol"].map { name in
-            try retrying(server) { try rig.sink.wait(for: 1, seconds: 2) { $0.recipients == ["<\(name)@home.example>"] } }[0]
+            try retrying(server) { try fixture.sink.wait(for: 1, seconds: 2) { $0.recipients == ["<\(name)@home.example>"] } }[0]
         }
         #expect(Set(arrived.map { $0.address("From") }).count == 3, "each has reverse addresses of their own")
-        #expect(rig.sink.messages.count == 3)
+        #expect(fixture.sink.messages.count == 3)
     }
 
     @Test func aMessageToAHundredUsersLosesNobodyAndDoublesNothing() throws {
-        let (rig, anna) = try RelayFixtures.anna()
-        defer { rig.stop() }
+        let (fixture, anna) = try RelayFixtures.anna()
+        defer { fixture.stop() }
         var addresses = [anna]
         for number in 1..<100 {
-            try rig.addUser("user\(number)", inboxes: ["user\(number)@home.example"])
-            addresses.append(try rig.address("juice", "user\(number)"))
+            try fixture.addUser("user\(number)", inboxes: ["user\(number)@home.example"])
+            addresses.append(try fixture.address("juice", "user\(number)"))
         }
-        let server = try teamServer(rig)
+        let server = try teamServer(fixture)
         defer { server.stop() }
         let text = RelayFixtures.message(to: "undisclosed-recipients:;").replacingOccurrences(of: "\n", with: "\r\n")
         #expect(
             try server.send(from: "<bounce@juice.example>", to: addresses.map { "<\($0)>" }, message: Array(text.utf8)).data?.code
                 == 250)
-        try retrying(server, attempts: 1200) { try rig.sink.wait(for: 100, seconds: 1) }
+        try retrying(server, attempts: 1200) { try fixture.sink.wait(for: 100, seconds: 1) }
         try server.waitUntilDone()
-        let recipients = rig.sink.messages.flatMap(\.recipients)
+        let recipients = fixture.sink.messages.flatMap(\.recipients)
         #expect(recipients.count == 100 && Set(recipients).count == 100)
     }
 

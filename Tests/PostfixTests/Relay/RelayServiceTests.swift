@@ -7,22 +7,22 @@ import Testing
 
 @Suite(needsPostfix) struct RelayServiceTests {
     @Test func aRefusedMessageIsToldToItsTeamUnderTheIDThatTheSenderGot() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.addTeam("shop", name: "The Shop", source: "shop.example")
-        try rig.run(["address", "off", address])
-        let refused = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.addTeam("shop", name: "The Shop", source: "shop.example")
+        try fixture.run(["address", "off", address])
+        let refused = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         let answer = "\(try #require(refused.data))"
         #expect(answer.hasPrefix("550 5.2.1"), "\(answer)")
         let reference = try #require(answer.firstMatch(of: /\[([a-z2-7]{8})\]/)).output.1
         // The same word is in the log, in the answer, and in what the team learns.
-        try rig.process.waitForLine(containing: "ref=\(reference)")
+        try fixture.process.waitForLine(containing: "ref=\(reference)")
         func rejections(_ team: String) throws -> String {
             let key = try #require(
-                try rig.run(["key", "issue", team, "--scope", "rejections:read"]).split(separator: "\n").first {
+                try fixture.run(["key", "issue", team, "--scope", "rejections:read"]).split(separator: "\n").first {
                     $0.hasPrefix("pk_")
                 })
-            return try rig.ask("/v1/rejections", key: String(key)) {
+            return try fixture.ask("/v1/rejections", key: String(key)) {
                 $0.contains("\"items\"") && (team != "juice" || $0.contains(reference))
             }
         }
@@ -39,7 +39,7 @@ import Testing
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let certificate = try TestCertificate(in: folder, name: "mx", commonName: "mx.relay.example")
-        let rig = try RelayFixture(
+        let fixture = try RelayFixture(
             RelayFixtures.options {
                 $0.trustsLoopback = true
                 $0.postfix = [
@@ -50,16 +50,16 @@ import Testing
                 $0.settings["mail.submission_tls"] = "starttls"
                 $0.settings["mail.trusted_certificates"] = certificate.certificate
             })
-        defer { rig.stop() }
-        try rig.addUser("carl", inboxes: ["carl@home.example"])
-        try rig.run(["inbox", "add", "carl", "second@home.example"] + rig.settings)
-        #expect(try rig.arrival(for: "second@home.example").value("Auto-Submitted") == "auto-generated")
-        try rig.postfix.waitForLog(containing: "TLS connection established from")
+        defer { fixture.stop() }
+        try fixture.addUser("carl", inboxes: ["carl@home.example"])
+        try fixture.run(["inbox", "add", "carl", "second@home.example"] + fixture.settings)
+        #expect(try fixture.arrival(for: "second@home.example").value("Auto-Submitted") == "auto-generated")
+        try fixture.postfix.waitForLog(containing: "TLS connection established from")
         // With another authority nothing is sent, and it is said why.
         let other = try TestCertificate(in: folder, name: "other", commonName: "other")
         let untrusted = try ManagedProcess.run(
-            rig.program,
-            ["inbox", "verify", "carl", "second@home.example", "--config", rig.configuration] + rig.settings
+            fixture.program,
+            ["inbox", "verify", "carl", "second@home.example", "--config", fixture.configuration] + fixture.settings
                 + ["--set", "mail.trusted_certificates=\(other.certificate)"])
         #expect(untrusted.status != 0 && untrusted.output.contains("no trusted certificate"), "\(untrusted.output)")
         #expect(!untrusted.output.contains("second@home.example"))

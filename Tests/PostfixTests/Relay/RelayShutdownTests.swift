@@ -13,21 +13,21 @@ import Testing
     /// A zip of 4,300 headers held the service for hours, and SIGTERM with it: the message was cut off, or the service was
     /// killed.
     @Test func aSignalWhileTheDearestMessageIsRewrittenEndsWithAnAnswer() throws {
-        let (rig, address) = try RelayFixtures.anna()
-        defer { rig.stop() }
-        try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
-        let reverse = try rig.arrival(for: "anna@home.example").address("From")
+        let (fixture, address) = try RelayFixtures.anna()
+        defer { fixture.stop() }
+        try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let reverse = try fixture.arrival(for: "anna@home.example").address("From")
         let bomb = try #require(Hostile.dearest)
         let fields = bomb.header.reduce("From: anna@home.example\r\nTo: \(reverse)\r\n") {
             $0 + "\($1.name): \($1.unfoldedValue)\r\n"
         }
 
-        let client = try rig.postfix.connect()
+        let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
         try client.expect(250, "MAIL FROM:<anna@home.example>")
         try client.expect(250, "RCPT TO:<\(reverse)>")
         try client.expect(354, "DATA")
-        let process = try rig.process
+        let process = try fixture.process
         let before = try #require(process.processorTime)
         let answer = Watched<Result<SMTPServerReply, any Error>?>(nil)
         // Only the thread uses it from here on.
@@ -57,6 +57,6 @@ import Testing
         )
         // Postern's own answer, and not the one that Postfix gives where a message was cut off.
         #expect(reply.code == 550 && reply.enhancedStatus == "5.7.7", "\(reply)")
-        #expect(rig.sink.messages.count == 1)
+        #expect(fixture.sink.messages.count == 1)
     }
 }

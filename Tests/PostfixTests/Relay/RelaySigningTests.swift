@@ -15,22 +15,23 @@ import Testing
             if: DKIMVerifiers.python != nil && DKIMVerifiers.hasMailDKIM, "skipped: no dkimpy (make test-tools) or no Mail::DKIM")
     )
     func twoHundredForwardsVerifyWithDkimpyAndMailDKIM() throws {
-        let (rig, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
-        defer { rig.stop() }
-        try rig.run(["source", "add", "juice", "app.example"])
-        try rig.run(["dkim", "generate", "--domain", "relay.example", "--algorithm", "ed25519", "--selector", "e1"])
-        try rig.run(["dkim", "activate", "e1", "--force"])
+        let (fixture, address) = try RelayFixtures.anna(
+            RelayFixtures.options { $0.settings["limits.messages_per_day"] = "100000" })
+        defer { fixture.stop() }
+        try fixture.run(["source", "add", "juice", "app.example"])
+        try fixture.run(["dkim", "generate", "--domain", "relay.example", "--algorithm", "ed25519", "--selector", "e1"])
+        try fixture.run(["dkim", "activate", "e1", "--force"])
         // Not the first change: that may be the new key that does not sign yet.
-        try rig.process.waitForLine(containing: "relay.example: 2")
+        try fixture.process.waitForLine(containing: "relay.example: 2")
         for number in 0..<Self.count {
             let message = GeneratedMail.message(number)
-            let result = try rig.postfix.send(
+            let result = try fixture.postfix.send(
                 from: "<bounce@app.example>", to: ["<\(address)>"],
                 message: message.header.serialized + [0x0D, 0x0A] + message.body)
             #expect(result.data?.code == 250, "\(number) \(GeneratedMail.kind(number)): \(result)")
         }
-        try rig.postfix.waitUntilDone()
-        let arrived = rig.sink.messages
+        try fixture.postfix.waitUntilDone()
+        let arrived = fixture.sink.messages
         #expect(arrived.count == Self.count)
 
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-signed-\(UUID().uuidString)")
@@ -39,7 +40,7 @@ import Testing
         for (number, message) in arrived.enumerated() {
             try Data(message.data).write(to: folder.appendingPathComponent("\(1000 + number).eml"))
         }
-        try Data(try records(rig).utf8).write(to: folder.appendingPathComponent("dns.tsv"))
+        try Data(try records(fixture).utf8).write(to: folder.appendingPathComponent("dns.tsv"))
         let python = try #require(DKIMVerifiers.python)
         let dkimpy = try DKIMVerifiers.dkimpy(folder, python: python)
         let perl = try DKIMVerifiers.mailDKIM(folder)
@@ -54,12 +55,12 @@ import Testing
     }
 
     /// Names and texts of the published keys, as the verifiers' tools read them.
-    private func records(_ rig: RelayFixture) throws -> String {
+    private func records(_ fixture: RelayFixture) throws -> String {
         struct Record: Decodable {
             let name: String
             let text: String
         }
-        return try JSONDecoder().decode([Record].self, from: Data(try rig.run(["dkim", "dns", "--json"]).utf8))
+        return try JSONDecoder().decode([Record].self, from: Data(try fixture.run(["dkim", "dns", "--json"]).utf8))
             .map { "\($0.name)\t\($0.text)\n" }.joined()
     }
 }

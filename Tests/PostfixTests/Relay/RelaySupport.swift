@@ -15,7 +15,7 @@ enum RelayEngine: String, CaseIterable, Sendable, CustomTestStringConvertible {
     /// PostgreSQL where it is installed.
     static let all: [RelayEngine] = PostgresServer.installed == nil ? [.sqlite] : allCases
 
-    /// A database that nothing is in; nil for a file of the rig's own.
+    /// A database that nothing is in; nil for a file of the fixture's own.
     func database() throws -> String? {
         guard self == .postgresql else { return nil }
         return try PostgresServer.shared?.url(schema: "r\(UUID().uuidString.prefix(8).lowercased())")
@@ -38,11 +38,11 @@ enum RelayFixtures {
     }
 
     /// A relay with team juice and user anna; and her relay address.
-    static func anna(_ options: RelayFixture.Options = options()) throws -> (rig: RelayFixture, address: String) {
-        let rig = try RelayFixture(options)
-        try rig.addTeam("juice", name: "The Juice Company", source: team)
-        try rig.addUser("anna", inboxes: ["anna@home.example"])
-        return (rig, try rig.address("juice", "anna"))
+    static func anna(_ options: RelayFixture.Options = options()) throws -> (fixture: RelayFixture, address: String) {
+        let fixture = try RelayFixture(options)
+        try fixture.addTeam("juice", name: "The Juice Company", source: team)
+        try fixture.addUser("anna", inboxes: ["anna@home.example"])
+        return (fixture, try fixture.address("juice", "anna"))
     }
 
     static func message(

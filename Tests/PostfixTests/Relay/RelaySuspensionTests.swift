@@ -7,38 +7,40 @@ import Testing
 
 @Suite(needsPostfix) struct RelaySuspensionTests {
     @Test func bouncesSuspendForwardingAndAConfirmationEndsIt() throws {
-        let (rig, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["suspension.failures"] = "2" })
-        defer { rig.stop() }
-        #expect(try !rig.run(["inbox", "list", "anna"]).contains("suspended"))
+        let (fixture, address) = try RelayFixtures.anna(RelayFixtures.options { $0.settings["suspension.failures"] = "2" })
+        defer { fixture.stop() }
+        #expect(try !fixture.run(["inbox", "list", "anna"]).contains("suspended"))
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<anna@home.example>": "550 5.1.1 no such user"]
-        rig.sink.set(behaviour)
+        fixture.sink.set(behaviour)
         for number in 1...2 {
             #expect(
-                try rig.send(
+                try fixture.send(
                     from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example")
                 ).data?.code == 250)
             // The report has gone back once it is here: the failure is recorded by then.
-            _ = try rig.arrival(for: "bounce@juice.example", number: number)
+            _ = try fixture.arrival(for: "bounce@juice.example", number: number)
         }
-        let refused = try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        let refused = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(refused.recipients.map(\.code) == [250], "nothing is told before the proof")
         #expect(refused.data.map { "\($0)" }?.hasPrefix("451 4.2.1") == true, "\(refused)")
 
-        let shown = try rig.run(["inbox", "show", "anna", "1"])
+        let shown = try fixture.run(["inbox", "show", "anna", "1"])
         #expect(shown.contains("verified, default, suspended"), "\(shown)")
         #expect(shown.contains("failures\t2 permanently, of 2 messages forwarded"), "\(shown)")
         #expect(shown.contains("postern inbox confirm anna 1"), "\(shown)")
         #expect(!shown.contains("anna@home"), "\(shown)")
-        #expect(try rig.run(["inbox", "list", "anna"]).contains("suspended"))
-        #expect(try rig.process.output.contains("inbox-now-suspended"))
+        #expect(try fixture.run(["inbox", "list", "anna"]).contains("suspended"))
+        #expect(try fixture.process.output.contains("inbox-now-suspended"))
 
-        rig.sink.set(SinkBehaviour())
-        _ = try rig.run(["inbox", "confirm", "anna", "1"])
+        fixture.sink.set(SinkBehaviour())
+        _ = try fixture.run(["inbox", "confirm", "anna", "1"])
         #expect(
-            try rig.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "9@juice.example"))
-                .data?.code == 250)
-        #expect(try rig.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
-        #expect(try !rig.run(["inbox", "show", "anna", "1"]).contains("suspended"))
+            try fixture.send(
+                from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "9@juice.example")
+            )
+            .data?.code == 250)
+        #expect(try fixture.arrival(for: "anna@home.example").address("From").hasSuffix("@relay.example"))
+        #expect(try !fixture.run(["inbox", "show", "anna", "1"]).contains("suspended"))
     }
 }

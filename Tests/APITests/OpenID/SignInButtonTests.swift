@@ -1,6 +1,7 @@
 // The button and the script that apps put on their pages.
 
 import Foundation
+import FoundationXML
 import HTTPTypes
 import Testing
 

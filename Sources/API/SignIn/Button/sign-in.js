@@ -28,10 +28,6 @@
   };
 
   const inPopup = (options) => {
-    if (waiting) {
-      waiting.popup.focus();
-      return waiting.promise;
-    }
     // The answer goes to the origin of the redirect URI alone, so that no other page could get it.
     if (new URL(options.redirectUri).origin !== location.origin) {
       return Promise.reject({ error: "invalid_origin" });
@@ -86,6 +82,11 @@
   const tell = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
 
   const signIn = (more) => {
+    // Clicked again: it is the same sign-in, and has one event.
+    if (waiting) {
+      waiting.popup.focus();
+      return waiting.promise;
+    }
     const options = { scope: "openid", responseType: "code", ...settings, ...more };
     if (options.codeChallenge) options.codeChallengeMethod = "S256";
     const result = start(options);

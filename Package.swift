@@ -136,7 +136,10 @@ let package = Package(
                 "Accounts", "AppAttest", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON",
                 "MailCrypto",
                 "PosternMetrics", "RiskPolicy", "SignIn", "Support", hummingbird, httpTypes, logging,
-            ], resources: [.embedInCode("openapi.yaml")], swiftSettings: strict),
+            ],
+            resources: [
+                .embedInCode("openapi.yaml"), .embedInCode("SignIn/Button/sign-in.js"), .embedInCode("SignIn/Button/mark.svg"),
+            ], swiftSettings: strict),
         .target(
             name: "Portal",
             dependencies: [
@@ -448,7 +451,7 @@ let package = Package(
                 "PosternSQLite", "PostfixHarness", "PostfixSetup", "PostgresHarness", "RelayHarness", "TestSupport", "postern",
                 "postfix-test-filter",
             ],
-            exclude: ["README.md", "Cases", "RelayCases"], swiftSettings: strict),
+            exclude: ["README.md", "Cases", "Pages", "RelayCases"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -109,7 +109,8 @@ package enum HTTPRoutes {
         if let issuer = configuration.provider.issuer {
             let settings = ProviderSettings(
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
-                signInPage: configuration.provider.signInPage, refreshesPerDay: configuration.provider.refreshesPerDay)
+                signInPage: configuration.provider.signInPage, refreshesPerDay: configuration.provider.refreshesPerDay,
+                service: configuration.serviceName)
             modules.append(SignInRoutes(settings, common, signer: parts.identitySigner))
         }
         return modules

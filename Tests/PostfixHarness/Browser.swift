@@ -191,6 +191,25 @@ package final class Browser {
         _ = try call("POST", authenticator + "/credential", passkey)
     }
 
+    // MARK: Popups
+
+    /// Goes on in the window that the page opened, and comes back once `steps` are done, whether it is still open or not.
+    package func inPopup(_ steps: () throws -> Void) throws {
+        let own = try call("GET", session + "/window") as? String ?? ""
+        var popup: String?
+        _ = try comes {
+            popup = (try call("GET", session + "/window/handles") as? [String])?.first { $0 != own }
+            return popup != nil
+        }
+        guard let popup else { throw HarnessError("no window was opened") }
+        _ = try call("POST", session + "/window", ["handle": popup])
+        defer { _ = try? call("POST", session + "/window", ["handle": own]) }
+        try steps()
+    }
+
+    /// Closes the window that the page opened, as a person does.
+    package func closePopup() throws { try inPopup { _ = try call("DELETE", session + "/window") } }
+
     // MARK: The protocol
 
     private func element(_ selector: String) throws -> String {

@@ -17,9 +17,15 @@ package struct ProviderSettings: Sendable {
     package let signInPage: String?
     /// Refreshes with one token on one day (UTC).
     package let refreshesPerDay: Int
+    /// What the operator calls the service, for buttons.
+    package let service: String
 
-    package init(issuer: String, authorizationEndpoint: String?, signInPage: String? = nil, refreshesPerDay: Int) {
+    package init(
+        issuer: String, authorizationEndpoint: String?, signInPage: String? = nil, refreshesPerDay: Int,
+        service: String = "Postern"
+    ) {
         self.issuer = issuer
+        self.service = service
         self.signInPage = signInPage
         self.authorizationEndpoint = authorizationEndpoint
         self.refreshesPerDay = refreshesPerDay
@@ -44,6 +50,7 @@ package struct SignInRoutes: RouteModule {
             .post("/auth/usermigrationinfo", use: migrationInfo)
         addAuthorizationRoutes(to: routes)
         addEndSessionRoutes(to: routes)
+        addButtonRoutes(to: routes)
         routes.open.add(middleware: AuthErrors()).get("/auth/userinfo", use: userInfo).post("/auth/userinfo", use: userInfo)
         routes.open.get("/auth/keys", use: publishedKeys).get("/.well-known/openid-configuration", use: discovery)
     }

@@ -1,0 +1,90 @@
+// GET /auth/button.svg and /auth/sign-in.js: what an app puts on its page.
+
+import HTTP
+import HTTPTypes
+import Hummingbird
+import JSON
+
+extension SignInRoutes {
+    func addButtonRoutes(to routes: Routes) {
+        routes.open.get("/auth/button.svg", use: button).get("/auth/sign-in.js", use: signInScript)
+    }
+
+    /// A day; and pages of every origin may show it, whatever they ask of what they embed (Fetch, section 3.7). Opened by itself it
+    /// can do nothing.
+    private static let headers: HTTPFields = {
+        var headers: HTTPFields = [
+            .cacheControl: "public, max-age=86400", .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'; sandbox",
+        ]
+        if let name = HTTPField.Name("Cross-Origin-Resource-Policy") { headers[name] = "cross-origin" }
+        return headers
+    }()
+
+    /// The shapes of the mark alone.
+    private static let mark: String = {
+        let text = String(decoding: PackageResources.mark_svg, as: UTF8.self)
+        return text.firstRange(of: ">").map { text[$0.upperBound...].replacing("</svg>", with: "").filter { !$0.isNewline } }
+            ?? ""
+    }()
+
+    // MARK: The button
+
+    func button(_ request: Request, _ context: APIContext) async throws -> Response {
+        guard settings.signInPage != nil else { throw Problem.notFound() }
+        let button = try Self.button(try request.query(["kind", "style", "width", "height", "lang"]))
+        let svg = button.svg(service: settings.service, mark: Self.mark)
+        return Response(type: "image/svg+xml", headers: Self.headers, body: ByteBuffer(string: svg))
+    }
+
+    /// Throws `Problem` (400) that says what there is, and nothing of what was asked.
+    private static func button(_ query: [String: String]) throws -> SignInButton {
+        var button = SignInButton()
+        button.kind = try named(query, "kind") ?? button.kind
+        button.style = try named(query, "style") ?? button.style
+        button.height = try number(query, "height", SignInButton.heights) ?? button.height
+        button.width = try number(query, "width", SignInButton.widths)
+        button.language = .best(query["lang"] ?? "")
+        return button
+    }
+
+    private static func named<Value: RawRepresentable & CaseIterable>(_ query: [String: String], _ name: String) throws -> Value?
+    where Value.RawValue == String {
+        guard let text = query[name] else { return nil }
+        guard let value = Value(rawValue: text) else {
+            throw Problem.malformed("\(name) must be one of \(Value.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return value
+    }
+
+    private static func number(_ query: [String: String], _ name: String, _ range: ClosedRange<Int>) throws -> Int? {
+        guard let text = query[name] else { return nil }
+        guard text.utf8.count <= 4, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let value = Int(text),
+            range.contains(value)
+        else { throw Problem.malformed("\(name) must be a number of pixels from \(range.lowerBound) to \(range.upperBound)") }
+        return value
+    }
+
+    // MARK: The script
+
+    func signInScript(_ request: Request, _ context: APIContext) async throws -> Response {
+        guard settings.signInPage != nil else { throw Problem.notFound() }
+        let script = Self.script(issuer: settings.issuer, service: settings.service)
+        return Response(type: "text/javascript; charset=utf-8", headers: Self.headers, body: ByteBuffer(string: script))
+    }
+
+    /// The script for one issuer: without its comments and indentation, which a browser has no use for.
+    static func script(issuer: String, service: String) -> String {
+        var texts: JSONObject = [:]
+        for language in ButtonLanguage.all {
+            var kinds: JSONObject = [:]
+            for kind in ButtonKind.allCases { kinds[kind.rawValue] = .string(language.text(kind, service: "%")) }
+            texts[language.tag] = .object(kinds)
+        }
+        let source = String(decoding: PackageResources.sign_in_js, as: UTF8.self)
+        return source.split(whereSeparator: \.isNewline).map { $0.drop { $0 == " " } }.filter { !$0.hasPrefix("//") }
+            .joined(separator: "\n")
+            .replacing("{{service}}", with: JSONValue.string(service).text)
+            .replacing("{{issuer}}", with: JSONValue.string(issuer).text)
+            .replacing("{{texts}}", with: JSONValue.object(texts).text) + "\n"
+    }
+}

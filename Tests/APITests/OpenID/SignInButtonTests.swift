@@ -1,0 +1,129 @@
+// The button and the script that apps put on their pages.
+
+import Foundation
+import FoundationXML
+import HTTPTypes
+import Testing
+
+@testable import API
+
+@Suite struct SignInButtonTests {
+    private func rig() async throws -> APIFixture {
+        try await ProviderFixture(authorizationEndpoint: nil, signInPage: "https://sign-in.example/").api
+    }
+
+    private func field(_ response: Response, _ name: String) throws -> String? {
+        response.headers[try #require(HTTPField.Name(name))]
+    }
+
+    /// Every element, with its attributes; throws for what is not XML.
+    private final class Reader: NSObject, XMLParserDelegate {
+        var elements: [(name: String, attributes: [String: String])] = []
+        var text = ""
+
+        init(_ svg: [UInt8]) throws {
+            super.init()
+            let parser = XMLParser(data: Data(svg))
+            parser.delegate = self
+            guard parser.parse() else { throw ReadingFailed() }
+        }
+
+        struct ReadingFailed: Error {}
+
+        func parser(
+            _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
+            attributes: [String: String] = [:]
+        ) { elements.append((name, attributes)) }
+
+        func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
+    }
+
+    @Test func everyButtonIsAnImageWithItsTextWithinIt() async throws {
+        let rig = try await rig()
+        for kind in ButtonKind.allCases {
+            for style in SignInButton.Style.allCases {
+                for language in ["en", "de", "fr", "es", "ja", "ar"] {
+                    for size in ["", "&height=32", "&height=64&width=480", "&width=160"] {
+                        let path = "/auth/button.svg?kind=\(kind.rawValue)&style=\(style.rawValue)&lang=\(language)\(size)"
+                        let answer = try await rig.ask(.get, path)
+                        try #require(answer.status == 200, "\(path): \(answer.text)")
+                        #expect(answer.headers[.contentType] == "image/svg+xml")
+                        let read = try Reader(answer.body)
+                        let image = try #require(read.elements.first)
+                        #expect(image.name == "svg" && image.attributes["lang"] == language)
+                        let width = try #require(image.attributes["width"].flatMap(Double.init))
+                        let text = try #require(read.elements.last { $0.name == "text" }?.attributes)
+                        let middle = try #require(text["x"].flatMap(Double.init))
+                        let length = try #require(text["textLength"].flatMap(Double.init))
+                        #expect(length > 0 && middle - length / 2 > 0 && middle + length / 2 < width, "\(path)")
+                        // The mark is before the text as it is read.
+                        let mark = try #require(read.elements.dropFirst().first { $0.name == "svg" }?.attributes["x"])
+                        #expect((try #require(Double(mark)) > middle) == (language == "ar"), "\(path)")
+                        #expect(text["direction"] == (language == "ar" ? "rtl" : "ltr"))
+                        let said = try #require(ButtonLanguage.all.first { $0.tag == language }).text(kind, service: "Postern")
+                        #expect(said.contains("Postern") && read.text.contains(said), "\(path)")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func aButtonMayBeKeptAndEmbeddedAnywhereAndDoesNothing() async throws {
+        let rig = try await rig()
+        for path in ["/auth/button.svg", "/auth/sign-in.js"] {
+            let answer = try await rig.ask(.get, path)
+            #expect(answer.status == 200)
+            #expect(answer.headers[.cacheControl] == "public, max-age=86400")
+            #expect(answer.headers[.setCookie] == nil)
+            #expect(try field(answer, "Content-Security-Policy") == "default-src 'none'; frame-ancestors 'none'; sandbox")
+            #expect(try field(answer, "Cross-Origin-Resource-Policy") == "cross-origin")
+            #expect(try field(answer, "X-Content-Type-Options") == "nosniff")
+        }
+        let svg = try Reader(try await rig.ask(.get, "/auth/button.svg").body)
+        #expect(Set(svg.elements.map(\.name)).isSubset(of: ["svg", "title", "rect", "path", "text"]))
+    }
+
+    @Test(arguments: [
+        "kind=%3Cscript%3E", "style=%22%3E%3Cscript%3E", "height=31", "height=65", "height=+44", "height=4e1", "width=159",
+        "width=99999999999999999999", "width=", "script=1", "lang=de&lang=fr", "kind=%FF",
+    ]) func whatNoButtonIsLikeIsRefusedAndNotRepeated(_ query: String) async throws {
+        let answer = try await rig().ask(.get, "/auth/button.svg?\(query)")
+        #expect(answer.status == 400, "\(answer.text)")
+        #expect(!answer.text.contains("<") && !answer.text.contains("script>"))
+    }
+
+    @Test(arguments: ["%3C/svg%3E%3Cscript%3E", "xx", "", "en-GB", "de-AT", "AR"])
+    func aLanguageThatThereIsNotIsEnglish(_ language: String) async throws {
+        let answer = try await rig().ask(.get, "/auth/button.svg?lang=\(language)")
+        #expect(answer.status == 200 && !answer.text.contains("script"))
+        let expected = ["de-AT": "de", "AR": "ar"][language] ?? "en"
+        #expect(try Reader(answer.body).elements.first?.attributes["lang"] == expected)
+    }
+
+    @Test func theNameOfAServiceIsTextWhateverItHolds() throws {
+        let svg = SignInButton().svg(service: "<&\"'Postern", mark: "")
+        #expect(try Reader(Array(svg.utf8)).text.contains("Sign in with <&\"'Postern"))
+        // A name that is too long is set closer, and stays within.
+        let long = try Reader(Array(SignInButton().svg(service: String(repeating: "W", count: 200), mark: "").utf8))
+        #expect(long.elements.first?.attributes["width"] == "480")
+        let script = SignInRoutes.script(issuer: "https://id.example", service: "a\"b\\c")
+        #expect(script.contains(#"const service = "a\"b\\c";"#))
+    }
+
+    @Test func theScriptIsSmallAndNamesItsIssuer() async throws {
+        let answer = try await rig().ask(.get, "/auth/sign-in.js")
+        #expect(answer.headers[.contentType] == "text/javascript; charset=utf-8")
+        #expect(answer.body.count <= 5_000, "\(answer.body.count) octets")
+        #expect(answer.text.contains("const issuer = \"https://id.example\";") && !answer.text.contains("{{"))
+        // Nothing that Trusted Types guard, and no other host.
+        for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "import(", "http:"] {
+            #expect(!answer.text.contains(word), "\(word)")
+        }
+        #expect(answer.text.matches(of: /https:/).count == 1)
+    }
+
+    @Test func withoutASignInPageThereIsNeither() async throws {
+        let rig = try await ProviderFixture().api
+        for path in ["/auth/button.svg", "/auth/sign-in.js"] { #expect(try await rig.ask(.get, path).status == 404) }
+    }
+}

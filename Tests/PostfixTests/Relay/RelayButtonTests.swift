@@ -1,0 +1,143 @@
+// The sign-in button on an app's page, in a real browser: popup and redirect to the built-in page, and pages of other origins.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+import Testing
+
+@Suite(needsPostfix, Browser.isThere) struct RelayButtonTests {
+    /// Postern, an app whose pages are in a folder of its own, and a browser.
+    private final class Stage {
+        let fixture: RelayFixture
+        let postern: String
+        /// The app, by the name that it is registered with.
+        let app: String
+        let browser: Browser
+        private let server: ManagedProcess
+        private let folder: URL
+        private var letters = 0
+
+        init() throws {
+            let (fixture, postern) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
+            try fixture.addUser("anna", inboxes: ["anna@home.example"])
+            let port = try FreePort.next()
+            let app = "http://localhost:\(port)"
+            try fixture.run(["app", "add", "juice", "com.example.juice", "--redirect-uri", app + "/back.html"])
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-app-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let pages = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../Pages")
+            func write(_ page: String, as name: String, mode: String = "") throws {
+                var text = try String(contentsOf: pages.appendingPathComponent(page), encoding: .utf8)
+                for (key, value) in ["postern": postern, "app": app, "mode": mode] {
+                    text = text.replacing("{{\(key)}}", with: value)
+                }
+                try text.write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8)
+            }
+            try write("index.html", as: "popup.html", mode: "popup")
+            try write("index.html", as: "redirect.html", mode: "redirect")
+            try write("index.html", as: "back.html")
+            for name in ["app.js", "foreign.html"] { try write(name, as: name) }
+            let server = try ManagedProcess(
+                "/usr/bin/python3",
+                ["-u", "-m", "http.server", "\(port)", "--bind", "127.0.0.1", "--directory", folder.path])
+            try server.waitForLine(containing: "Serving HTTP")
+            browser = try Browser()
+            (self.fixture, self.postern, self.app, self.folder, self.server) = (fixture, postern, app, folder, server)
+        }
+
+        func end() {
+            browser.quit()
+            server.end()
+            fixture.stop()
+            try? FileManager.default.removeItem(at: folder)
+        }
+
+        /// Signs anna in on the page that is open, and goes on to the app.
+        func signIn() throws {
+            try browser.type("anna@home.example", into: "#email")
+            try browser.click("form[action='/me/sign-in'] button")
+            letters += 1
+            let message = try fixture.arrival(for: "anna@home.example", number: letters)
+            let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
+            #expect(try browser.shows("label[for=code]", ""))
+            try browser.type(String(code), into: "#code")
+            try browser.click("form[action='/me/sent'] button")
+            #expect(try browser.shows(".choices", ""))
+        }
+    }
+
+    @Test func theButtonSignsInByPopupAndByRedirect() throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        let browser = stage.browser
+        try browser.open(stage.app + "/popup.html")
+        #expect(
+            try browser.value("return document.querySelector('#postern-sign-in img').alt") as? String == "Mit Postern anmelden")
+        let decoded = try browser.value("return document.querySelector('#postern-sign-in img').decode().then(() => 'shown')")
+        #expect(decoded as? String == "shown")
+
+        // An answer of the page itself, with the right state, is none.
+        let forged =
+            "postMessage({type: 'authorization_response', response: {state: 'af0ifjsldkj', iss: '\(stage.postern)', code: 'forged'}}, '*')"
+        try browser.click("#postern-sign-in button")
+        // A second click is the same sign-in.
+        try browser.click("#postern-sign-in button")
+        _ = try browser.value(forged)
+        try browser.inPopup {
+            try stage.signIn()
+            try browser.click("[value=continue]")
+        }
+        #expect(try browser.shows("#outcome", #"success {"authorization":{"code":"pc_"#))
+        let outcome = try browser.text("#outcome")
+        #expect(outcome.contains(#""state":"af0ifjsldkj""#) && !outcome.contains("forged") && !outcome.contains("failure"))
+        #expect(outcome.matches(of: /success/).count == 1)
+        #expect(outcome.contains("@relay.example") && !outcome.contains("home.example"), "\(outcome)")
+
+        // Cancelled; and with the answer to another request.
+        try browser.open(stage.app + "/popup.html")
+        try browser.click("#postern-sign-in button")
+        try browser.inPopup { try browser.click("[value=cancel]") }
+        #expect(try browser.shows("#outcome", "failure access_denied"))
+        try browser.open(stage.app + "/popup.html")
+        try browser.click("#postern-sign-in button")
+        try browser.inPopup {
+            #expect(try browser.shows("h1", "Continue to"))
+            _ = try browser.value(
+                "opener.postMessage({type: 'authorization_response', response: {state: 'b', iss: '\(stage.postern)', code: 'c'}}, '\(stage.app)')"
+            )
+        }
+        #expect(try browser.shows("#outcome", "failure invalid_response"))
+        // The policy of the page, and its Trusted Types, stopped nothing.
+        #expect(try browser.complaints().filter { $0.contains("Policy") || $0.contains("Trusted") } == [])
+
+        try browser.open(stage.app + "/redirect.html")
+        try browser.click("#postern-sign-in button")
+        #expect(try browser.shows("h1", "Continue to"))
+        try browser.click("[value=continue]")
+        #expect(try browser.leads(to: stage.app + "/back.html?code=pc_"))
+        #expect(try browser.url.contains("&state=af0ifjsldkj&iss="))
+        #expect(try !stage.fixture.process.output.contains("home.example"))
+
+        // Another site opens the request by itself: anna is signed in, and a code is made, but for the app's origin alone.
+        for (origin, messages) in [(stage.app.replacing("localhost", with: "127.0.0.1"), 0), (stage.app, 1)] {
+            try browser.open(origin + "/foreign.html")
+            try browser.click("button")
+            #expect(try browser.shows("#outcome", "closed after \(messages)"))
+        }
+    }
+
+    @Test func aClosedPopupAndAPageOfAnotherOriginGetNothing() throws {
+        let stage = try Stage()
+        defer { stage.end() }
+        let browser = stage.browser
+        try browser.open(stage.app + "/popup.html")
+        try browser.click("#postern-sign-in button")
+        try browser.closePopup()
+        #expect(try browser.shows("#outcome", "failure popup_closed"))
+
+        let other = stage.app.replacing("localhost", with: "127.0.0.1")
+        try browser.open(other + "/popup.html")
+        try browser.click("#postern-sign-in button")
+        #expect(try browser.shows("#outcome", "failure invalid_origin"))
+    }
+}

@@ -8,7 +8,7 @@ import Testing
 @testable import API
 
 @Suite struct SignInButtonTests {
-    private func rig() async throws -> APIFixture {
+    private func fixture() async throws -> APIFixture {
         try await ProviderFixture(authorizationEndpoint: nil, signInPage: "https://sign-in.example/").api
     }
 
@@ -39,13 +39,13 @@ import Testing
     }
 
     @Test func everyButtonIsAnImageWithItsTextWithinIt() async throws {
-        let rig = try await rig()
+        let fixture = try await fixture()
         for kind in ButtonKind.allCases {
             for style in SignInButton.Style.allCases {
                 for language in ["en", "de", "fr", "es", "ja", "ar"] {
                     for size in ["", "&height=32", "&height=64&width=480", "&width=160"] {
                         let path = "/auth/button.svg?kind=\(kind.rawValue)&style=\(style.rawValue)&lang=\(language)\(size)"
-                        let answer = try await rig.ask(.get, path)
+                        let answer = try await fixture.ask(.get, path)
                         try #require(answer.status == 200, "\(path): \(answer.text)")
                         #expect(answer.headers[.contentType] == "image/svg+xml")
                         let read = try Reader(answer.body)
@@ -69,9 +69,9 @@ import Testing
     }
 
     @Test func aButtonMayBeKeptAndEmbeddedAnywhereAndDoesNothing() async throws {
-        let rig = try await rig()
+        let fixture = try await fixture()
         for path in ["/auth/button.svg", "/auth/sign-in.js"] {
-            let answer = try await rig.ask(.get, path)
+            let answer = try await fixture.ask(.get, path)
             #expect(answer.status == 200)
             #expect(answer.headers[.cacheControl] == "public, max-age=86400")
             #expect(answer.headers[.setCookie] == nil)
@@ -79,7 +79,7 @@ import Testing
             #expect(try field(answer, "Cross-Origin-Resource-Policy") == "cross-origin")
             #expect(try field(answer, "X-Content-Type-Options") == "nosniff")
         }
-        let svg = try Reader(try await rig.ask(.get, "/auth/button.svg").body)
+        let svg = try Reader(try await fixture.ask(.get, "/auth/button.svg").body)
         #expect(Set(svg.elements.map(\.name)).isSubset(of: ["svg", "title", "rect", "path", "text"]))
     }
 
@@ -87,14 +87,14 @@ import Testing
         "kind=%3Cscript%3E", "style=%22%3E%3Cscript%3E", "height=31", "height=65", "height=+44", "height=4e1", "width=159",
         "width=99999999999999999999", "width=", "script=1", "lang=de&lang=fr", "kind=%FF",
     ]) func whatNoButtonIsLikeIsRefusedAndNotRepeated(_ query: String) async throws {
-        let answer = try await rig().ask(.get, "/auth/button.svg?\(query)")
+        let answer = try await fixture().ask(.get, "/auth/button.svg?\(query)")
         #expect(answer.status == 400, "\(answer.text)")
         #expect(!answer.text.contains("<") && !answer.text.contains("script>"))
     }
 
     @Test(arguments: ["%3C/svg%3E%3Cscript%3E", "xx", "", "en-GB", "de-AT", "AR"])
     func aLanguageThatThereIsNotIsEnglish(_ language: String) async throws {
-        let answer = try await rig().ask(.get, "/auth/button.svg?lang=\(language)")
+        let answer = try await fixture().ask(.get, "/auth/button.svg?lang=\(language)")
         #expect(answer.status == 200 && !answer.text.contains("script"))
         let expected = ["de-AT": "de", "AR": "ar"][language] ?? "en"
         #expect(try Reader(answer.body).elements.first?.attributes["lang"] == expected)
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func theScriptIsSmallAndNamesItsIssuer() async throws {
-        let answer = try await rig().ask(.get, "/auth/sign-in.js")
+        let answer = try await fixture().ask(.get, "/auth/sign-in.js")
         #expect(answer.headers[.contentType] == "text/javascript; charset=utf-8")
         #expect(answer.body.count <= 5_000, "\(answer.body.count) octets")
         #expect(answer.text.contains("const issuer = \"https://id.example\";") && !answer.text.contains("{{"))
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test func withoutASignInPageThereIsNeither() async throws {
-        let rig = try await ProviderFixture().api
-        for path in ["/auth/button.svg", "/auth/sign-in.js"] { #expect(try await rig.ask(.get, path).status == 404) }
+        let fixture = try await ProviderFixture().api
+        for path in ["/auth/button.svg", "/auth/sign-in.js"] { #expect(try await fixture.ask(.get, path).status == 404) }
     }
 }

@@ -1,6 +1,6 @@
-// Whole sign-ins on the built-in page, by passkeys, with the store on SQLite: at 200 a second whether they keep up, and at half of
-// that how long one takes. Each is eight requests of a browser with cookies and of the app's backend, from /auth/authorize to the
-// identity token. Browsers, authenticators and the service share this machine's cores. Exit status 1 where a goal is missed.
+// Whole sign-ins on the built-in page, by passkeys, with the store on SQLite: at 200 a second whether they keep up, and at half
+// of that how long one takes. Each is eight requests of a browser with cookies and of the app's backend, from /auth/authorize to
+// the identity token. Browsers, authenticators and the service share this machine's cores. Exit status 1 where a goal is missed.
 //
 // swift run -c release SignInBench [users] [seconds]
 

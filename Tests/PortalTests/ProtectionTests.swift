@@ -37,7 +37,8 @@ import Testing
         }
     }
 
-    /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: the session was anyone's.
+    /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: the session was
+    /// anyone's.
     @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}"])
     func aSessionBehindAStrangeSpaceIsNone(_ space: String) async throws {
         try await PortalFixture.with { fixture in

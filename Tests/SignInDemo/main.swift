@@ -1,5 +1,5 @@
-// `make demo-sign-in`: an app whose users sign in with Postern. With AUTO=1 Chromium plays the user, and the program ends with 0 only if
-// every step came out right; without, a person does, and it runs until it is interrupted.
+// `make demo-sign-in`: an app whose users sign in with Postern. With AUTO=1 Chromium plays the user, and the program ends with 0
+// only if every step came out right; without, a person does, and it runs until it is interrupted.
 
 import DemoSupport
 import Foundation

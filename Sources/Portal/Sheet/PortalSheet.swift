@@ -1,5 +1,5 @@
-// The built-in sign-in page: shows a user what an app asks for, and gives the app what the user agreed to. `/auth/authorize` hands
-// its checked requests here, and `/auth/continue` takes the answers to the app.
+// The built-in sign-in page: shows a user what an app asks for, and gives the app what the user agreed to. `/auth/authorize`
+// hands its checked requests here, and `/auth/continue` takes the answers to the app.
 
 import Accounts
 import Database

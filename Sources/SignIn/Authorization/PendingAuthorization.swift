@@ -112,7 +112,8 @@ package struct PendingAuthorizations: Sendable {
     package func take(ticket text: String, browser: String, now: Int64) throws(StoreFailure) -> AuthorizationResponse? {
         guard let ticket = Base64URL.decode(text.utf8), ticket.count == SealedTokens.tokenLength else { return nil }
         let hash = hash(ticket, .authorizationContent)
-        // Not worth a wait for the disk: what a power failure gives back needs ticket and cookie again, and its code is good once.
+        // Not worth a wait for the disk: what a power failure gives back needs ticket and cookie again, and its code is good
+        // once.
         return try database.write(.relaxed) { connection throws(StoreFailure) in
             let stored: [UInt8]? = try connection.value(
                 "SELECT content FROM authorization_answers WHERE ticket_hash = \(hash)")

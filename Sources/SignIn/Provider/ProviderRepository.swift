@@ -226,8 +226,8 @@ package struct ProviderRepository: Sendable {
     }
 
     /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified;
-    /// with a client's own that token alone. A public client proves nothing but that it has the token, which then ends alone, with
-    /// what came from the same sign-in.
+    /// with a client's own that token alone. A public client proves nothing but that it has the token, which then ends alone,
+    /// with what came from the same sign-in.
     package func revoke(token: String, client: ProviderClient, _ change: Change) throws(StoreFailure) -> RevocationOutcome {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let access = secrets.hash(.accessToken, token)

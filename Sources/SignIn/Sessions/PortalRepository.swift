@@ -93,8 +93,8 @@ package struct PortalRepository: Sendable {
     let secrets: SecretHash
     var database: any Database { events.database }
 
-    /// A link for anyone who has this verified inbox, or may become a user with it; nil for anyone else. Any spelling of a mailbox will do, and the link
-    /// goes to the one that was verified. Throws `limit` beyond a limit.
+    /// A link for anyone who has this verified inbox, or may become a user with it; nil for anyone else. Any spelling of a
+    /// mailbox will do, and the link goes to the one that was verified. Throws `limit` beyond a limit.
     /// - Parameter browser: the cookie of the browser that asked; the link works there alone.
     package func signInLink(
         for inbox: InboxAddress, browser: String, rules: SignUpRules = .closed, limits: NoticeLimits, now: Int64

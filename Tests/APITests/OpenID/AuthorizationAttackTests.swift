@@ -182,8 +182,8 @@ import Testing
         #expect(try await party.fetch(continuation).status == 303)
     }
 
-    /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: to the browser it has
-    /// no prefix, and is not kept to this host.
+    /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: to the browser it
+    /// has no prefix, and is not kept to this host.
     @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}", "\u{3000}"])
     func aCookieBehindAStrangeSpaceIsNotOurs(_ space: String) async throws {
         let party = try await OpenIDFixture()

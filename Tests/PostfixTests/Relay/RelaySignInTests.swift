@@ -18,8 +18,8 @@ enum Axe {
         }.first
     }()
 
-    /// What is wrong with the page that is open, by WCAG 2.1 A and AA and good practice: rule and element. `autocomplete-valid` does
-    /// not know `webauthn` yet (HTML section 4.10.18.7.1).
+    /// What is wrong with the page that is open, by WCAG 2.1 A and AA and good practice: rule and element. `autocomplete-valid`
+    /// does not know `webauthn` yet (HTML section 4.10.18.7.1).
     static func findings(_ browser: Browser) throws -> [String] {
         guard let script else { return [] }
         let found = try browser.value(

@@ -10,8 +10,8 @@ extension SignInRoutes {
         routes.open.get("/auth/button.svg", use: button).get("/auth/sign-in.js", use: signInScript)
     }
 
-    /// A day; and pages of every origin may show it, whatever they ask of what they embed (Fetch, section 3.7). Opened by itself it
-    /// can do nothing.
+    /// A day; and pages of every origin may show it, whatever they ask of what they embed (Fetch, section 3.7). Opened by itself
+    /// it can do nothing.
     private static let headers: HTTPFields = {
         var headers: HTTPFields = [
             .cacheControl: "public, max-age=86400", .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'; sandbox",

@@ -57,6 +57,8 @@ struct PortalRequest: Sendable {
     let request: Request
     let context: APIContext
     private(set) var form = FormBody()
+    /// The app's request that this page is a step of; nil where there is none, or it is over.
+    private(set) var sheet: OpenSheet?
     /// The token that forms of this page carry; nil while no one is signed in.
     var csrf: String?
 
@@ -64,6 +66,7 @@ struct PortalRequest: Sendable {
         self.page = page
         self.request = request
         self.context = context
+        openSheet()
     }
 
     // MARK: What came
@@ -114,19 +117,22 @@ struct PortalRequest: Sendable {
         FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10)?.first { $0.name == name }?.value
     }
 
-    /// The app's request that this page is a step of; nil where there is none, or it is over.
-    var sheet: OpenSheet? {
-        guard page.provider != nil, let identifier = form["request"] ?? query("request"),
-            let pending = page.store.authorizations.open(identifier, now: page.now())
-        else { return nil }
-        return OpenSheet(identifier: identifier, pending: pending)
+    /// Opens the app's request that this page is a step of.
+    private mutating func openSheet() {
+        guard page.provider != nil, let identifier = form["request"] ?? query("request") else { return }
+        sheet = page.store.authorizations.open(identifier, now: page.now()).map {
+            OpenSheet(identifier: identifier, pending: $0)
+        }
     }
 
     /// A path of ours as a step of the same request.
     func step(_ path: String) -> String { sheet.map { "\(path)?request=\($0.identifier)" } ?? path }
 
     /// Reads the form: none of ours has more than eight fields.
-    mutating func readForm() async throws { form = try await request.form(context, maximum: 10) }
+    mutating func readForm() async throws {
+        form = try await request.form(context, maximum: 10)
+        openSheet()
+    }
 
     /// Throws `PortalRefusal` unless the form was made for this session.
     func checkForm() throws {

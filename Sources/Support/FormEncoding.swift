@@ -3,20 +3,24 @@
 package enum FormEncoding {
     /// Undoes `+` and `%XX`; nil for a broken escape, a NUL, or what is not UTF-8.
     package static func decode(_ octets: some Collection<UInt8>) -> String? {
+        // An array, as requests of apps are long, and generic collections slow.
+        let octets = Array(octets)
         var result: [UInt8] = []
         result.reserveCapacity(octets.count)
-        var rest = octets[...]
-        while let octet = rest.popFirst() {
-            switch octet {
+        var place = 0
+        while place < octets.count {
+            switch octets[place] {
             case UInt8(ascii: "+"): result.append(0x20)
             case UInt8(ascii: "%"):
-                guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue, high | low != 0 else {
-                    return nil
-                }
+                guard place + 2 < octets.count, let high = octets[place + 1].hexValue, let low = octets[place + 2].hexValue,
+                    high | low != 0
+                else { return nil }
                 result.append(high << 4 | low)
+                place += 2
             case 0: return nil
-            default: result.append(octet)
+            case let octet: result.append(octet)
             }
+            place += 1
         }
         return String(validating: result, as: UTF8.self)
     }
@@ -24,6 +28,7 @@ package enum FormEncoding {
     /// Names and values in their order; a name without `=` has an empty value. Nil for a bad escape, text that is not UTF-8, or
     /// more than `maximum` pairs.
     package static func pairs(_ octets: some Collection<UInt8>, maximum: Int) -> [(name: String, value: String)]? {
+        let octets = Array(octets)
         let parts = octets.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true)
         guard parts.count <= maximum else { return nil }
         var result: [(name: String, value: String)] = []

@@ -139,7 +139,8 @@ package final class RelayFixture: @unchecked Sendable {
     package func serve() throws {
         let process = try ManagedProcess(program, ["serve", "--config", configuration] + settings)
         service = process
-        try process.waitForLine(containing: "serving")
+        // Not the line about a policy, which names the one that it is serving.
+        try process.waitForLine(containing: "serving pid=")
     }
 
     /// The running `postern serve`.

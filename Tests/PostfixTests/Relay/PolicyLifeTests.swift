@@ -30,8 +30,8 @@ import Testing
     }
 
     private func expectMail(_ fixture: RelayFixture, _ address: String) throws {
-        #expect(
-            try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
+        let sent = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
+        #expect(sent.data?.code == 250, "\(sent)\n\(fixture.postfix.log)")
     }
 
     private func replace(_ path: String, _ old: String, _ new: String) throws {

@@ -143,9 +143,8 @@ let package = Package(
         .target(
             name: "Portal",
             dependencies: [
-                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto", "RelayCore",
-                "SignIn",
-                "Support", "WebAuthn", hummingbird, httpTypes, mustache, logging,
+                "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto", "PersonalData",
+                "RelayCore", "SignIn", "Support", "WebAuthn", hummingbird, httpTypes, mustache, logging,
             ], resources: [.embedInCode("Templates")], swiftSettings: strict),
         .target(
             name: "SMTP",
@@ -190,6 +189,8 @@ let package = Package(
                 "InternetMessage", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "Accounts", "Database",
                 "PostfixSetup", "Relay", "RelayCore", "Decisions", "SMTP", "Support",
             ], swiftSettings: strict),
+        .target(
+            name: "PersonalData", dependencies: ["Accounts", "Database", "InternetMessage", "Support"], swiftSettings: strict),
         .target(
             name: "Import",
             dependencies: ["Accounts", "Database", "InternetMessage", "JSON", "MailCrypto", "Support"], swiftSettings: strict),
@@ -367,17 +368,16 @@ let package = Package(
             name: "StoreTests",
             dependencies: [
                 "Accounts", "Administration", "Database", "Decisions", "Events", "Import", "InternetMessage", "MailCrypto",
-                "Monitoring", "PasskeyTesting", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay", "SignIn",
-                "Support", "TestSupport", "WebAuthn",
+                "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay",
+                "SignIn", "Support", "TestSupport", "WebAuthn",
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "PasskeyTesting", "Portal",
-                "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support", "TestSupport", "WebAuthn",
-                hummingbird,
-                hummingbirdTesting, httpTypes, logging,
+                "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "PasskeyTesting",
+                "PersonalData", "Portal", "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support",
+                "TestSupport", "WebAuthn", hummingbird, hummingbirdTesting, httpTypes, logging,
             ], swiftSettings: strict),
         .testTarget(
             name: "MailTests",
@@ -401,9 +401,8 @@ let package = Package(
             name: "APITests",
             dependencies: [
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
-                "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PolicyRules", "PosternConfiguration",
-                "PosternSQLite",
-                "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "Web", "postern", hummingbird, nioCore,
+                "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
+                "PosternConfiguration", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "Web", "postern", hummingbird, nioCore,
                 hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(

@@ -33,7 +33,6 @@ package struct Store: Sendable {
     package let decisionMarks: DecisionMarks
     package let audit: AuditRepository
     package let verifications: InboxConfirmationRepository
-    package let persons: UserExportRepository
     package let apiKeys: APIKeyRepository
     package let rejections: RejectionRepository
     package let retention: RetentionRepository
@@ -100,7 +99,6 @@ package struct Store: Sendable {
         verifications = InboxConfirmationRepository(database: database, inboxes: inboxes, secrets: secrets)
         transfers = TransferRepository(addresses: addresses, accounts: accounts, inboxes: inboxes)
         externalEvents = ExternalEventRepository(accounts: accounts)
-        persons = UserExportRepository(database: database, sealer: sealer, inboxes: inboxes, tombstones: tombstones)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         retention = RetentionRepository(database: database)

@@ -5,6 +5,7 @@ import SignIn
 import HTTP
 import Hummingbird
 import InternetMessage
+import PersonalData
 import RelayCore
 
 extension PortalPage {

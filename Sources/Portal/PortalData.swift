@@ -7,6 +7,7 @@ import HTTP
 import HTTPTypes
 import Hummingbird
 import JSON
+import PersonalData
 import Support
 
 extension PortalPage {

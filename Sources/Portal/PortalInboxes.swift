@@ -6,6 +6,7 @@ import SignIn
 import HTTP
 import Hummingbird
 import InternetMessage
+import PersonalData
 
 extension PortalPage {
     func showInboxes(

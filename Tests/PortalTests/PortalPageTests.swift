@@ -4,6 +4,7 @@ import Database
 import Accounts
 import SignIn
 import Foundation
+import PersonalData
 import Testing
 
 @testable import Portal

@@ -6,6 +6,7 @@ import SignIn
 import Decisions
 import Events
 import InternetMessage
+import PersonalData
 import Testing
 
 @Suite struct AppRemovalTests {

@@ -3,6 +3,7 @@
 import Accounts
 import Database
 import PasskeyTesting
+import PersonalData
 import SignIn
 import Synchronization
 import TestSupport

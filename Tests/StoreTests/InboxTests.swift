@@ -3,6 +3,7 @@
 import Database
 import Accounts
 import InternetMessage
+import PersonalData
 import Testing
 
 @Suite struct InboxTests {

@@ -3,6 +3,7 @@
 import Accounts
 import Events
 import InternetMessage
+import PersonalData
 import Testing
 
 @Suite struct RemovalTests {

@@ -111,10 +111,10 @@ package struct TeamRepository: Sendable {
 
 extension Team {
     /// The columns of a team `t`, by names that no other table has.
-    static let columns: SQL = "t.id AS team_id, t.handle AS team, t.name AS team_name, t.created_at AS team_created_at"
+    package static let columns: SQL = "t.id AS team_id, t.handle AS team, t.name AS team_name, t.created_at AS team_created_at"
 
     /// From `columns`.
-    init(row: SQLRow) throws(StoreFailure) {
+    package init(row: SQLRow) throws(StoreFailure) {
         try self.init(number: row["team_id"], id: row["team"], name: row["team_name"], createdAt: row["team_created_at"])
     }
 }

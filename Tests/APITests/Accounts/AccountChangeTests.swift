@@ -5,6 +5,7 @@ import Database
 import Events
 import Foundation
 import InternetMessage
+import PersonalData
 import Testing
 
 @Suite struct AccountChangeTests {

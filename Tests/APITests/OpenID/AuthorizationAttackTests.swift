@@ -7,6 +7,7 @@ import SignIn
 import Testing
 
 @testable import API
+import PersonalData
 
 @Suite struct AuthorizationAttackTests {
     @Test func anAnswerGoesToTheBrowserThatAskedAlone() async throws {

@@ -9,6 +9,7 @@ import Support
 import Testing
 
 @testable import API
+import PersonalData
 
 @Suite struct ClientAuthenticationTests {
     private static let client = OpenIDFixture.client

@@ -1,5 +1,6 @@
 // What users may see of themselves: their accounts for the page, and everything that is stored for their download.
 
+import Accounts
 import Database
 import InternetMessage
 
@@ -7,7 +8,6 @@ import InternetMessage
 package struct UserExportRepository: Sendable {
     let database: any Database
     let sealer: Sealer
-    let inboxes: InboxRepository
     let tombstones: TombstoneRepository
 
     /// The user's accounts by the name of the team; those where mail can come, first.

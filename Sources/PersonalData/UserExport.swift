@@ -1,5 +1,6 @@
 // A user as they see themselves.
 
+import Accounts
 import InternetMessage
 
 /// An account as its user sees it.

@@ -402,7 +402,8 @@ let package = Package(
             dependencies: [
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
-                "PosternConfiguration", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport", "Web", "postern", hummingbird, nioCore,
+                "PosternConfiguration", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport",
+                "Web", "postern", hummingbird, nioCore,
                 hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(

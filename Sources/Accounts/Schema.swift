@@ -44,5 +44,6 @@ extension Migration {
         Migration(42, "passkeys", PackageResources._042_passkeys_sql),
         Migration(43, "signUps", PackageResources._043_signUps_sql),
         Migration(44, "devices", PackageResources._044_devices_sql),
+        Migration(47, "accountNotes", PackageResources._047_accountNotes_sql),
     ]
 }

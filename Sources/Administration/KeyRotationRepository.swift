@@ -202,6 +202,12 @@ private struct Table: Sendable {
             name: "passkeys", identity: "id", start: .integer(0), key: "name_key", sealed: "name_sealed", place: "user_id",
             context: { row throws(StoreFailure) in .passkeyName(user: try row["user_id"]) }),
         Table(
+            name: "account_notes", identity: "account_id", start: .integer(0), key: "name_key", sealed: "name_sealed",
+            place: "account_id", context: { row throws(StoreFailure) in .accountName(account: try row["account_id"]) }),
+        Table(
+            name: "account_notes", identity: "account_id", start: .integer(0), key: "note_key", sealed: "note_sealed",
+            place: "account_id", context: { row throws(StoreFailure) in .accountNote(account: try row["account_id"]) }),
+        Table(
             name: "devices", identity: "id", start: .integer(0), key: "public_key", sealed: "public_sealed", place: "mark",
             context: { row throws(StoreFailure) in .deviceKey(mark: try row["mark"]) }),
     ]

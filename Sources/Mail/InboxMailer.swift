@@ -108,10 +108,10 @@ package struct InboxMailer: Sendable {
     }
 
     /// Tells the inbox that mail went to so far that it does no longer.
-    /// - Parameter stays: whether it still does for addresses that the user chose the inbox for.
-    package func sendChange(to inbox: InboxAddress, stays: Bool, now: Int64) throws {
+    /// - Parameter addresses: for which of the user's.
+    package func sendChange(to inbox: InboxAddress, of addresses: NoticeValues.Change, now: Int64) throws {
         var values = values()
-        values.stays = stays
+        values.change = addresses
         try send(.change, to: inbox, answer: nil, values, now: now)
     }
 

@@ -24,6 +24,9 @@ package struct UserExportAccount: Sendable, Hashable {
     /// The last day (days since 1970) on which a forward held an inbox of the user's; nil where none did, as far back as counts
     /// are kept.
     package let inboxWrittenDay: Int64?
+    /// The last day (days since 1970) on which a message came through; nil where none did, as far back as counts are kept.
+    package let lastUsedDay: Int64?
+    package let notes: AccountNotes
     /// The oldest first.
     package let consents: [UserExportConsent]
     /// Where the last consents went with their apps; nil where some are left, or none went.
@@ -35,6 +38,9 @@ package struct UserExportAccount: Sendable, Hashable {
 
     /// The last day on which the team wrote an inbox that it was not given.
     package var probingDay: Int64? { emailKind == .real ? nil : inboxWrittenDay }
+
+    /// As the user calls it, otherwise as the team calls itself.
+    package var title: String { notes.name.isEmpty ? team.name : notes.name }
 
     /// Whether some app may use it.
     package var hasConsent: Bool { consents.contains(where: \.isLive) }
@@ -50,21 +56,40 @@ package struct UserExportMove: Sendable, Hashable {
     /// The user's account with it, by the store's own number.
     package let account: Int64
     /// Any app that went; nil for mail alone.
-    package let clientID: String?
+    package let app: UserExportApp?
     /// Seconds since 1970.
     package let movedAt: Int64
     /// Until when the old address takes the new team's mail, seconds since 1970.
     package let endsAt: Int64
 }
 
+/// An app as its users see it.
+package struct UserExportApp: Sendable, Hashable {
+    package let clientID: String
+    /// As the operator calls it for people; nil where they do not.
+    package let name: String?
+    package let hasIcon: Bool
+
+    /// For people.
+    package var title: String { name ?? clientID }
+}
+
 /// A consent as its user sees it.
 package struct UserExportConsent: Sendable, Hashable {
     package let group: AppGroup
     /// Every app that it covers.
-    package let clientIDs: [String]
+    package let apps: [UserExportApp]
     package let isLive: Bool
     package let firstAuthorizedAt: Int64
     package let lastAuthorizedAt: Int64
+
+    /// The app that stands for the others; nil for mail alone.
+    package var title: String? { primary?.title ?? group.primaryClientID }
+
+    /// The client_id of the app whose icon stands for the others; nil where it has none.
+    package var icon: String? { primary.flatMap { $0.hasIcon ? $0.clientID : nil } }
+
+    private var primary: UserExportApp? { apps.first { $0.clientID == group.primaryClientID } ?? apps.first }
 }
 
 /// One section of what is stored about a user: rows of named values.

@@ -12,20 +12,33 @@ package struct UserExportRepository: Sendable {
 
     /// The user's accounts by the name of the team; those where mail can come, first.
     /// - Parameters:
+    ///   - numbers: which ones, by the store's own numbers; nil for all.
     ///   - day: days since 1970, from which `recent` counts.
     ///   - now: seconds since 1970.
-    package func accounts(user id: String, since day: Int64, now: Int64) throws(StoreFailure) -> [UserExportAccount] {
+    package func accounts(
+        user id: String, numbers: [Int64]? = nil, since day: Int64, now: Int64
+    ) throws(StoreFailure) -> [UserExportAccount] {
         try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
+            var chosen: SQL = ""
+            if let numbers {
+                guard let first = numbers.first else { return [] }
+                let list = numbers.dropFirst().reduce("\(first)" as SQL) { "\($0), \($1)" }
+                chosen = "AND a.id IN (\(list))"
+            }
             let rows = try connection.rows(
                 """
                 SELECT a.id, \(Team.columns), r.local_part, r.domain, r.forwarding_on, a.created_at, a.inbox_id,
                     (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, a.shares_name,
                     (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten))
-                        AS inbox_written_day
+                        AS inbox_written_day,
+                    (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id
+                        AND c.kind IN (\(CounterKind.forwarded), \(CounterKind.replied))) AS used_day,
+                    n.name_key, n.name_sealed, n.note_key, n.note_sealed
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
-                WHERE a.user_id = \(user) ORDER BY t.name, a.id
+                LEFT JOIN account_notes n ON n.account_id = a.id
+                WHERE a.user_id = \(user) \(chosen) ORDER BY t.name, a.id
                 """)
             let accounts = try rows.map { row throws(StoreFailure) in
                 let number: Int64 = try row["id"]
@@ -35,12 +48,26 @@ package struct UserExportRepository: Sendable {
                     number: number, team: Team(row: row), address: isForwardingOn == nil ? nil : AddrSpec(row: row),
                     isForwardingOn: isForwardingOn == true, createdAt: row["created_at"], inboxNumber: row["inbox_number"],
                     hasOwnInbox: own != nil, emailKind: row["email_kind"], sharesName: row["shares_name"],
-                    inboxWrittenDay: row["inbox_written_day"], consents: consents,
+                    inboxWrittenDay: row["inbox_written_day"], lastUsedDay: row["used_day"],
+                    notes: AccountNotes(row: row, account: number, sealer), consents: consents,
                     move: consents.contains(where: \.isLive) ? nil : move(connection, account: number, now: now),
                     recent: usage(connection, account: number, since: day),
                     total: usage(connection, account: number, since: 0))
             }
             return accounts.filter(\.isActive) + accounts.filter { !$0.isActive }
+        }
+    }
+
+    /// Whether the user chose the inbox for some account that mail can come to.
+    package func isChosen(user id: String, inbox number: Int64) throws(StoreFailure) -> Bool {
+        try database.read { connection throws(StoreFailure) in
+            let account: Int64? = try connection.value(
+                """
+                SELECT MIN(a.id) FROM accounts a JOIN inboxes i ON i.id = a.inbox_id
+                JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
+                WHERE a.user_id = \(connection.userNumber(id)) AND i.number = \(number) AND a.has_live_grant = 1
+                """)
+            return account != nil
         }
     }
 
@@ -55,7 +82,14 @@ package struct UserExportRepository: Sendable {
             let (group, state): (AppGroup, Grant.State) = try (AppGroup(row: row), row["state"])
             return try UserExportConsent(
                 group: group,
-                clientIDs: connection.values("SELECT client_id FROM apps WHERE group_id = \(group.number) ORDER BY id"),
+                apps: connection.rows(
+                    """
+                    SELECT client_id, name, CASE WHEN icon IS NULL THEN 0 ELSE 1 END AS has_icon FROM apps
+                    WHERE group_id = \(group.number) ORDER BY id
+                    """
+                ).map { app throws(StoreFailure) in
+                    try UserExportApp(clientID: app["client_id"], name: app["name"], hasIcon: app["has_icon"])
+                },
                 isLive: state == .authorized, firstAuthorizedAt: row["first_authorized_at"],
                 lastAuthorizedAt: row["last_authorized_at"])
         }
@@ -65,7 +99,8 @@ package struct UserExportRepository: Sendable {
     private func move(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws(StoreFailure) -> UserExportMove? {
         try connection.row(
             """
-            SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at
+            SELECT t.name, m.new_account, p.primary_client_id, m.moved_at, m.ends_at,
+                (SELECT y.name FROM apps y WHERE y.client_id = p.primary_client_id) AS app_name
             FROM account_transfers m JOIN accounts b ON b.id = m.new_account
             JOIN teams t ON t.id = b.team_id AND t.removed_at IS NULL
             JOIN app_transfers x ON x.id = m.transfer_id JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
@@ -73,8 +108,10 @@ package struct UserExportRepository: Sendable {
             """
         ).map { row throws(StoreFailure) in
             try UserExportMove(
-                team: row["name"], account: row["new_account"], clientID: row["primary_client_id"], movedAt: row["moved_at"],
-                endsAt: row["ends_at"])
+                team: row["name"], account: row["new_account"],
+                app: (row["primary_client_id"] as String?).map { clientID throws(StoreFailure) in
+                    try UserExportApp(clientID: clientID, name: row["app_name"], hasIcon: false)
+                }, movedAt: row["moved_at"], endsAt: row["ends_at"])
         }
     }
 
@@ -140,6 +177,9 @@ package struct UserExportRepository: Sendable {
             try SealedValue(row: row, "name").map { sealed throws(StoreFailure) in
                 .text(String(decoding: try sealer.open(sealed, .passkeyName(user: user)), as: UTF8.self))
             } ?? .null
+        case .accountName, .accountNote:
+            try AccountNotes.text(row, kind == .accountName ? .name : .note, account: row["account_id"], sealer).map { .text($0) }
+                ?? .null
         case .inbox: .text(try sealer.inbox(row, user: user).revealed.wireForm)
         case .correspondent:
             try SealedValue(row: row, "address").map { sealed throws(StoreFailure) in

@@ -11,6 +11,8 @@ struct UserExportSection: Sendable {
         /// In columns `name_key` and `name_sealed`.
         case userName
         case passkeyName
+        /// In columns `name_key`, `name_sealed` and so on, with `account_id`.
+        case accountName, accountNote
         /// In columns `address_key` and `address_sealed`; that of a correspondent with `token`.
         case inbox, correspondent
     }
@@ -25,7 +27,7 @@ struct UserExportSection: Sendable {
         (self.name, self.fields) = (name, fields)
         let columns = fields.map { field -> SQL in
             switch field.kind {
-            case .userName, .passkeyName, .inbox, .correspondent: field.column
+            case .userName, .passkeyName, .accountName, .accountNote, .inbox, .correspondent: field.column
             default: "\(field.column) AS \(raw: "\"\(field.name)\"")"
             }
         }
@@ -80,6 +82,14 @@ struct UserExportSection: Sendable {
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL WHERE a.user_id = \(user)
                 ORDER BY a.id
                 """),
+            UserExportSection(
+                "account_notes",
+                [
+                    ("account", .integer, "x.account_id"),
+                    ("your_name_for_it", .accountName, "x.account_id, x.name_key, x.name_sealed"),
+                    ("your_note", .accountNote, "x.note_key, x.note_sealed"),
+                ],
+                "FROM account_notes x \(ofUser) ORDER BY x.account_id"),
             UserExportSection(
                 "relay_addresses",
                 [

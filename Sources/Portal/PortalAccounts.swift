@@ -12,74 +12,50 @@ extension PortalPage {
     /// Days that "lately" stands for.
     static let recentDays: Int64 = 30
 
-    private func accounts(_ session: PageSession) async throws -> [UserExportAccount] {
-        try await pool.run {
-            try store.persons.accounts(user: session.userID, since: Day.number(now()) - Self.recentDays + 1, now: now())
-        }
-    }
-
     /// The account of the path, where it is the user's own.
-    private func account(_ request: PortalRequest, _ session: PageSession) async throws -> UserExportAccount {
-        let number = try request.number("account")
-        guard let account = try await accounts(session).first(where: { $0.number == number }) else {
-            throw PortalRefusal.notFound
-        }
+    func account(_ request: PortalRequest, _ session: PageSession) async throws -> UserExportAccount {
+        guard let account = try await accounts(session, [request.number("account")]).first else { throw PortalRefusal.notFound }
         return account
     }
 
-    func overview(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        let accounts = try await accounts(session)
-        let inboxes = try await pool.run { try store.inboxes.inboxes(user: session.userID) }
-        let name = try await pool.run { try store.users.user(session.userID).name }
-        func cards(_ filter: (UserExportAccount) -> Bool) -> [[String: Any]] {
-            accounts.filter(filter).map { card($0, inboxes: inboxes, userName: name) }
-        }
-        let lists = [
-            "active": cards(\.isActive), "open": cards { $0.hasConsent && $0.address == nil }, "moved": cards { $0.move != nil },
-            "ended": cards { !$0.hasConsent && $0.move == nil },
-        ]
-        var values: [String: Any] = lists
-        for (name, list) in lists { values["has_\(name)"] = !list.isEmpty }
-        if let inbox = inboxes.first(where: \.isDefault), inbox.isVerified {
-            values["inbox"] = PortalText.address(inbox.address)
-            values["has_others"] = lists["active"]?.contains { $0["other_inbox"] != nil }
-        }
-        return try request.html("overview", values, title: "Your addresses", current: .addresses, notice: notice(request))
-    }
-
-    private func notice(_ request: PortalRequest) -> String? {
-        switch request.told {
-        case "on": "Forwarding is on: mail to this address reaches you again."
-        case "off": "Forwarding is off: mail to this address is refused, and its sender is notified."
-        case "stopped": "You have stopped using the app."
-        default: nil
+    /// What is shown of these accounts of the user.
+    func accounts(_ session: PageSession, _ numbers: [Int64]) async throws -> [UserExportAccount] {
+        let time = now()
+        return try await pool.run {
+            try store.persons.accounts(
+                user: session.userID, numbers: numbers, since: Day.number(time) - Self.recentDays + 1, now: time)
         }
     }
 
-    private func card(_ account: UserExportAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
+    func card(_ account: UserExportAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
         var values: [String: Any] = [
-            "number": account.number, "team": account.team.name, "initial": PortalText.initial(account.team.name),
+            "number": account.number, "team": account.team.name, "title": account.title,
+            "initial": PortalText.initial(account.title),
             "on": account.isForwardingOn, "since": PortalText.date(account.createdAt), "is_active": account.isActive,
             "is_open": account.hasConsent && account.address == nil, "is_ended": !account.hasConsent && account.move == nil,
             "to_you": PortalText.messages(account.recent.forwarded), "from_you": PortalText.messages(account.recent.replied),
             "has_traffic": account.recent.forwarded + account.recent.replied > 0,
         ]
+        if !account.notes.name.isEmpty { values["own_name"] = account.notes.name }
+        if !account.notes.note.isEmpty { values["note"] = account.notes.note }
         if let address = account.address { values["address"] = address.wireForm }
+        if let day = account.lastUsedDay { values["used"] = PortalText.date(day * 86_400) }
         if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }), !inbox.isDefault {
             values["other_inbox"] = PortalText.address(inbox.address)
         }
         if let move = account.move {
             values["move"] =
                 [
-                    "team": move.team, "number": move.account, "app": move.clientID ?? "Mail of \(account.team.name)",
+                    "team": move.team, "number": move.account, "app": move.app?.title ?? "Mail of \(account.team.name)",
                     "on": PortalText.date(move.movedAt),
                     "until": PortalText.date(move.endsAt),
                 ] as [String: Any]
         }
         values.merge(knowledge(account, inboxes: inboxes, userName: userName)) { $1 }
         if let day = account.probingDay { values["written_day"] = PortalText.date(day * 86_400) }
-        let apps = account.consents.filter(\.isLive).compactMap(\.group.primaryClientID)
+        let apps = account.consents.filter(\.isLive).compactMap(\.title)
         if !apps.isEmpty { values["apps"] = PortalText.list(apps) }
+        values["icon"] = account.consents.filter(\.isLive).lazy.compactMap(\.icon).first
         return values
     }
 
@@ -101,8 +77,8 @@ extension PortalPage {
     }
 
     func showAccount(
-        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, status: HTTPResponse.Status = .ok,
-        written: (to: String, reverse: String)? = nil
+        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, notesProblem: String? = nil,
+        status: HTTPResponse.Status = .ok, written: (to: String, reverse: String)? = nil
     ) async throws -> Response {
         let account = try await account(request, session)
         let (name, counters, inboxes, sources) = try await pool.run {
@@ -119,7 +95,7 @@ extension PortalPage {
         values["total_to_you"] = account.total.forwarded
         values["total_from_you"] = account.total.replied
         values["consents"] = account.consents.map { consent -> [String: Any] in
-            let names = consent.clientIDs.isEmpty ? "Mail only, without an app" : PortalText.list(consent.clientIDs)
+            let names = consent.apps.isEmpty ? "Mail only, without an app" : PortalText.list(consent.apps.map(\.title))
             return [
                 "group": consent.group.number, "number": account.number, "names": names, "live": consent.isLive,
                 "since": PortalText.date(consent.firstAuthorizedAt), "last": PortalText.date(consent.lastAuthorizedAt),
@@ -129,8 +105,12 @@ extension PortalPage {
         if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }) {
             values["inbox"] = PortalText.address(inbox.address)
         }
+        values.merge(choices(of: account, inboxes)) { $1 }
         values["sources"] = sources.map { ["name": $0.kind == .domain ? "anything@\($0.value)" : $0.value] }
         values["can_write"] = account.isActive && !sources.isEmpty
+        values["typed_name"] = notesProblem == nil ? account.notes.name : request.form["name"] ?? ""
+        values["typed_note"] = notesProblem == nil ? account.notes.note : request.form["note"] ?? ""
+        if let notesProblem { values["notes_problem"] = notesProblem }
         if let problem {
             values["typed"] = request.form["correspondent"] ?? ""
             values["problem"] = problem
@@ -141,17 +121,8 @@ extension PortalPage {
             values["reverse"] = written.reverse
         }
         return try request.html(
-            "account", values, title: account.team.name, status: status, current: .addresses, notice: notice(request))
-    }
-
-    func switchForwarding(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
-        let account = try await account(request, session)
-        guard let address = account.address, let state = request.form["state"], ["on", "off"].contains(state) else {
-            throw PortalRefusal.notFound
-        }
-        try await pool.run { _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now())) }
-        let back = request.form["back"] == "account" ? "/me/addresses/\(account.number)" : "/me"
-        return request.redirect(back, told: state)
+            "account", values, title: account.title, status: status, current: .addresses, notice: notice(request, account.title),
+            hasScript: true)
     }
 
     // MARK: Apps
@@ -167,7 +138,7 @@ extension PortalPage {
     func askToStop(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         let consent = try consent(request, account)
-        let names = consent.clientIDs.isEmpty ? "mail from \(account.team.name)" : PortalText.list(consent.clientIDs)
+        let names = consent.apps.isEmpty ? "mail from \(account.team.name)" : PortalText.list(consent.apps.map(\.title))
         return try request.html(
             "stop",
             [

@@ -33,11 +33,14 @@ struct PortalCookies: Sendable {
         raw(name, in: headers).flatMap { $0.utf8.count == 32 && Base32.isEncoded($0.utf8) ? $0 : nil }
     }
 
-    /// A word of ours; nil for anything else.
-    func word(_ name: String, in headers: HTTPFields) -> String? {
-        raw(name, in: headers).flatMap {
-            !$0.isEmpty && $0.utf8.count < 32 && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } ? $0 : nil
+    /// A word of ours, perhaps with the number of what it is about; nil for anything else.
+    func telling(in headers: HTTPFields) -> (word: String, number: Int64?)? {
+        guard let text = raw(Self.told, in: headers), text.utf8.count < 48 else { return nil }
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard let word = parts.first, !word.isEmpty, word.utf8.allSatisfy({ (0x61...0x7A).contains($0) }), parts.count <= 2 else {
+            return nil
         }
+        return (String(word), parts.count == 2 ? Int64(parts[1]) : nil)
     }
 
     private func raw(_ name: String, in headers: HTTPFields) -> String? { headers.cookie(fullName(name)) }

@@ -128,12 +128,11 @@ extension PortalPage {
             try store.inboxes.makeDefault(user: session.userID, .number(number), change)
             guard let old, old.number != number else { return nil as (inbox: Inbox, staysFor: Bool)? }
             // Where the user chose it for an address, it stays.
-            let accounts = try store.persons.accounts(user: session.userID, since: Day.number(change.now), now: change.now)
-            return (old, accounts.contains { $0.isActive && $0.hasOwnInbox && $0.inboxNumber == old.number })
+            return (old, try store.persons.isChosen(user: session.userID, inbox: old.number))
         }
         if let old {
             _ = sendLater("no message about the change was sent") {
-                try mailer.sendChange(to: old.inbox.address, stays: old.staysFor, now: now())
+                try mailer.sendChange(to: old.inbox.address, of: old.staysFor ? .most : .all, now: now())
             }
         }
         return request.redirect("/me/inboxes", told: "used")

@@ -72,9 +72,11 @@ package struct PortalPage: RouteModule {
     package func addRoutes(to routes: Routes) {
         asset(routes, "/me/style.css", "text/css; charset=utf-8", PortalStyle.css)
         asset(routes, "/me/mark.svg", "image/svg+xml", PortalStyle.icon)
-        asset(routes, "/me/passkey.js", "text/javascript; charset=utf-8", PortalStyle.script)
+        asset(routes, "/me/page.js", "text/javascript; charset=utf-8", PortalStyle.script)
 
         // Anyone who comes.
+        open(routes, .get, "/me/icons/{client_id}") { try await icon($0.context) }
+        open(routes, .get, "/") { $0.redirect("/me") }
         open(routes, .get, "/me/sign-in") { try await askForAddress($0) }
         open(routes, .post, "/me/sign-in") { try await sendSignInLink($0) }
         open(routes, .get, "/me/sent") { try askForCode($0) }
@@ -93,6 +95,8 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/sign-out") { try await signOut($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}") { try await showAccount($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/forwarding") { try await switchForwarding($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/notes") { try await setNotes($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/inbox") { try await chooseInbox($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/write") { try await writeFirst($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}/apps/{group}") { try await askToStop($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/apps/{group}") { try await stop($0, $1) }
@@ -137,6 +141,15 @@ package struct PortalPage: RouteModule {
         }
     }
 
+    /// The icon of an app: whoever can name the app may see it.
+    private func icon(_ context: APIContext) async throws -> Response {
+        let clientID = context.parameters.get("client_id") ?? ""
+        guard let png = try await pool.run({ try store.apps.icon(clientID: clientID) }) else { throw PortalRefusal.notFound }
+        var headers: HTTPFields = [.cacheControl: "public, max-age=3600"]
+        headers.append(PortalHeaders.policy())
+        return Response(type: "image/png", headers: headers, body: ByteBuffer(bytes: png))
+    }
+
     /// A route for anyone who comes. Errors become pages.
     func open(
         _ routes: Routes, _ method: HTTPRequest.Method, _ path: RouterPath,
@@ -165,6 +178,9 @@ package struct PortalPage: RouteModule {
             }
             var request = request
             request.csrf = PortalCSRF.token(for: token)
+            request.inbox = try await pool.run {
+                try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)).address
+            }
             if method == .post { try request.checkForm() }
             return try await handler(request, session)
         }

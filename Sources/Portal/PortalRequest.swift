@@ -5,6 +5,7 @@ import Foundation
 import HTTP
 import HTTPTypes
 import Hummingbird
+import InternetMessage
 import Languages
 import MailCrypto
 import Support
@@ -61,6 +62,8 @@ struct PortalRequest: Sendable {
     private(set) var sheet: OpenSheet?
     /// The token that forms of this page carry; nil while no one is signed in.
     var csrf: String?
+    /// The inbox that the user signed in with; nil while no one is signed in.
+    var inbox: InboxAddress?
 
     init(page: PortalPage, request: Request, context: APIContext) {
         self.page = page
@@ -98,7 +101,10 @@ struct PortalRequest: Sendable {
 
     /// What was done just now: a word of ours, in a cookie that the page takes away again. A link cannot say so, and a reload
     /// does not.
-    var told: String? { page.cookies.word(PortalCookies.told, in: request.headers) }
+    var told: String? { telling?.word }
+    /// The account that it was done to, by the store's number: only where the page finds it among the user's own.
+    var toldOf: Int64? { telling?.number }
+    private var telling: (word: String, number: Int64?)? { page.cookies.telling(in: request.headers) }
 
     /// Browsers say where a request comes from; what says that it comes from elsewhere does not get in.
     func checkOrigin() throws {
@@ -156,8 +162,7 @@ struct PortalRequest: Sendable {
         if let sheet { values["request"] = sheet.identifier }
         let text = try page.views.render(
             view, values, in: language, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf,
-            alert: alert,
-            notice: notice, hasScript: hasScript)
+            inbox: inbox.map(PortalText.address), alert: alert, notice: notice, hasScript: hasScript)
         var headers: HTTPFields = [.cacheControl: "no-store"]
         let asked = sheet?.pending.request
         headers.append(PortalHeaders.policy(hasScript: hasScript, leadsAway: asked != nil))
@@ -172,12 +177,16 @@ struct PortalRequest: Sendable {
     }
 
     /// On to another page, by GET.
-    /// - Parameter told: what was done, for that page to say.
-    func redirect(_ path: String, told: String? = nil, cookies: [String] = []) -> Response {
+    /// - Parameters:
+    ///   - told: what was done, for that page to say.
+    ///   - account: what it was done to.
+    func redirect(_ path: String, told: String? = nil, of account: Int64? = nil, cookies: [String] = []) -> Response {
+        let telling = told.map { word in account.map { "\(word)-\($0)" } ?? word }
         var headers: HTTPFields = [.location: path, .cacheControl: "no-store"]
         headers.append(PortalHeaders.referrer)
         headers.append(PortalHeaders.policy())
-        for cookie in cookies + (told.map { [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)] } ?? []) {
+        for cookie in cookies + (telling.map { [page.cookies.set(PortalCookies.told, $0, age: PortalCookies.tellingAge)] } ?? [])
+        {
             headers.append(HTTPField(name: .setCookie, value: cookie))
         }
         return Response(status: .seeOther, headers: headers)

@@ -11,8 +11,8 @@ enum PortalStyle {
 
     static let css = String(decoding: PackageResources.style_css, as: UTF8.self)
 
-    /// For passkeys: what no page can do without one.
-    static let script = String(decoding: PackageResources.passkey_js, as: UTF8.self)
+    /// For what no page can do without one: passkeys, and copying.
+    static let script = String(decoding: PackageResources.page_js, as: UTF8.self)
 
     /// A gate with a small door in it: a file of its own, in a colour for light and for dark tabs.
     static let icon = String(decoding: PackageResources.mark_svg.dropLast(), as: UTF8.self)

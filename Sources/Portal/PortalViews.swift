@@ -80,10 +80,10 @@ struct PortalViews: Sendable {
     ///   - language: whose words are wanted.
     ///   - current: nil for a page without navigation.
     ///   - csrf: the token of the sign-out form.
+    ///   - inbox: that the user is signed in with.
     func render(
         _ view: String, _ values: [String: Any], in language: Catalogue, title: String, current: Place?, csrf: String?,
-        alert: String?, notice: String?,
-        hasScript: Bool
+        inbox: String?, alert: String?, notice: String?, hasScript: Bool
     ) throws -> String {
         let wanted = Self.translated.contains(view) ? language.tag : Catalogue.english.tag
         guard let language = languages[wanted], let template = language.templates[view] else { throw Problem.fault() }
@@ -102,7 +102,7 @@ struct PortalViews: Sendable {
                     "items": Place.allCases.map {
                         ["path": $0.path, "title": $0.title, "current": $0 == current] as [String: Any]
                     },
-                    "csrf": csrf ?? "",
+                    "csrf": csrf ?? "", "inbox": inbox ?? "",
                 ] as [String: Any]
         }
         if let alert { whole["alert"] = ["text": alert] }

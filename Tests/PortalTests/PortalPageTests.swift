@@ -164,7 +164,9 @@ import Testing
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me?told=off").text.contains("Forwarding is off"))
             try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
-            #expect(try await anna.get("/me").text.contains("Forwarding is off: mail to this address is refused"))
+            #expect(
+                try await anna.get("/me").text.contains(
+                    "Forwarding is off (The &lt;Juice&gt; Company): mail to this address is refused"))
             #expect(try await !anna.get("/me").text.contains("Forwarding is off: mail"))
             anna.take("__Host-postern-told", "<b>x</b>")
             #expect(try await !anna.get("/me").text.contains("<b>x"))
@@ -201,13 +203,16 @@ import Testing
 
     @Test func forwardingIsSwitchedOffAndOn() async throws {
         try await signedIn { fixture, anna in
-            #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "off"]).location == "/me")
+            #expect(
+                try await anna.submit("/me/addresses/1/forwarding", ["state": "off", "back": "/me"]).location == "/me#address-1")
             #expect(try fixture.store.addresses.addresses(user: "anna").first?.isForwardingOn == false)
-            #expect(try await anna.get("/me").text.contains("Forwarding is off: mail to this address is refused"))
+            #expect(
+                try await anna.get("/me").text.contains(
+                    "Forwarding is off (The &lt;Juice&gt; Company): mail to this address is refused"))
             #expect(try fixture.store.audit.entries().first.map { "\($0.actor) \($0.action)" } == "user:anna address.off")
             try await anna.get("/me/addresses/1")
             #expect(
-                try await anna.submit("/me/addresses/1/forwarding", ["state": "on", "back": "account"]).location
+                try await anna.submit("/me/addresses/1/forwarding", ["state": "on"]).location
                     == "/me/addresses/1")
             #expect(try fixture.store.addresses.addresses(user: "anna").first?.isForwardingOn == true)
             #expect(try await anna.submit("/me/addresses/1/forwarding", ["state": "maybe"]).status == 403)

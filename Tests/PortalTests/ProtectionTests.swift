@@ -80,7 +80,7 @@ import Testing
         try await PortalFixture.with { fixture in
             let browser: HTTPFields = [.accept: "text/html,application/xhtml+xml,*/*;q=0.8"]
             for (path, method, status, isPage) in [
-                ("/", HTTPRequest.Method.get, 404, true), ("/nothing", .get, 404, true), ("/me/nothing", .get, 404, true),
+                ("/nothing", HTTPRequest.Method.get, 404, true), ("/me/nothing", .get, 404, true),
                 ("/me/sign-out", .get, 405, true), ("/me", .put, 405, true), ("/v1/nothing", .get, 404, false),
                 ("/auth/nothing", .get, 404, false),
             ] {
@@ -109,7 +109,10 @@ import Testing
                 #expect(answer.location == "/me/sign-in", "\(path)")
             }
             let pages = fixture.routes.filter { $0.method == .get }.map(\.path).filter { path in
-                !["/me/style.css", "/me/mark.svg", "/me/passkey.js", "/me/sign-in", "/me/sent", "/me/goodbye"].contains(path)
+                ![
+                    "/me/style.css", "/me/mark.svg", "/me/page.js", "/me/sign-in", "/me/sent", "/me/goodbye", "/",
+                    "/me/icons/{client_id}",
+                ].contains(path)
                     && !path.contains("sign-in/")
                     && !path.contains("confirm/")
             }
@@ -174,12 +177,12 @@ import Testing
                     #expect(policy.contains(part))
                 }
                 #expect(!policy.contains("unsafe") && !policy.contains("http"))
-                // Passkeys need a script: one file of ours, on the two pages that have them.
+                // Passkeys and copying need a script: one file of ours, on the four pages that have them.
                 let hasScript = answer.text.contains("<script")
                 #expect(
                     hasScript == policy.contains("script-src 'self'; ") && hasScript == policy.contains("trusted-types 'none'"))
                 #expect(
-                    answer.text.replacing(/<script src="\/me\/passkey\.js\?v=[a-z2-7]+" defer><\/script>/, with: "").contains(
+                    answer.text.replacing(/<script src="\/me\/page\.js\?v=[a-z2-7]+" defer><\/script>/, with: "").contains(
                         "<script") == false)
                 scripts += hasScript ? 1 : 0
                 #expect(!answer.text.contains(" style=") && !answer.text.contains(" onclick"))
@@ -187,7 +190,7 @@ import Testing
                     #expect(match.output.1.hasPrefix("/me") || match.output.1 == "#content")
                 }
             }
-            #expect(scripts == 2)
+            #expect(scripts == 4)
         }
     }
 

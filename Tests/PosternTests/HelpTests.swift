@@ -11,7 +11,7 @@ import Testing
         ["key-file"], ["key-file", "show"], ["key-file", "rotate"], ["key-file", "retire"], ["team"], ["team", "add"],
         ["team", "list"],
         ["team", "show"], ["team", "remove"], ["source"], ["source", "add"], ["source", "list"], ["source", "remove"], ["app"],
-        ["app", "add"], ["app", "list"], ["app", "remove"], ["app", "nonce"], ["user"], ["user", "add"], ["user", "list"],
+        ["app", "add"], ["app", "list"], ["app", "remove"], ["app", "appearance"], ["app", "nonce"], ["user"], ["user", "add"], ["user", "list"],
         ["user", "show"],
         ["user", "remove"], ["inbox"], ["inbox", "add"], ["inbox", "list"], ["inbox", "show"], ["inbox", "verify"],
         ["inbox", "confirm"], ["inbox", "default"],

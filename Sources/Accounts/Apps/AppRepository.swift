@@ -12,14 +12,18 @@ package struct AppDependents: Sendable, Hashable {
 package struct AppRepository: Sendable {
     let accounts: AccountRepository
     private var events: AccountEvents { accounts.events }
-    private var database: any Database { events.database }
+    var database: any Database { events.database }
 
     /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
-    /// - Parameter redirectURIs: where its authorizations may be answered to.
+    /// - Parameters:
+    ///   - redirectURIs: where its authorizations may be answered to.
+    ///   - name: for people; nil for none.
     package func add(
-        team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], _ change: Change
+        team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], name: String? = nil,
+        icon: AppIcon? = nil, _ change: Change
     ) throws(StoreFailure) -> App {
         let clientID = try Identifier.checked(clientID, "a client_id")
+        let name = try name.map(Identifier.checkedName)
         let redirectURIs = try redirectURIs.map(RedirectURI.checked)
         return try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
@@ -39,14 +43,14 @@ package struct AppRepository: Sendable {
             }
             let added = try connection.inserted(
                 """
-                INSERT INTO apps (group_id, client_id, created_at) VALUES (\(group.number), \(clientID), \(change.now))
-                RETURNING id
+                INSERT INTO apps (group_id, client_id, created_at, name, icon)
+                VALUES (\(group.number), \(clientID), \(change.now), \(name), \(icon?.png)) RETURNING id
                 """)
             try connection.audit(change, "app.add", "team:\(id)", "\(clientID) group \(group.primaryClientID ?? "")")
             for uri in redirectURIs {
                 _ = try connection.addRedirect(uri, app: added, clientID: clientID, team: id, change)
             }
-            return App(clientID: clientID, group: group, createdAt: change.now)
+            return App(clientID: clientID, group: group, createdAt: change.now, name: name, hasIcon: icon != nil)
         }
     }
 
@@ -56,11 +60,15 @@ package struct AppRepository: Sendable {
             let team = try connection.team(id)
             return try connection.rows(
                 """
-                SELECT a.client_id, g.id AS group_id, g.primary_client_id, a.created_at FROM apps a JOIN app_groups g ON g.id = a.group_id
+                SELECT a.client_id, g.id AS group_id, g.primary_client_id, a.created_at, a.name,
+                    CASE WHEN a.icon IS NULL THEN 0 ELSE 1 END AS has_icon
+                FROM apps a JOIN app_groups g ON g.id = a.group_id
                 WHERE g.team_id = \(team.number) ORDER BY g.id, a.id
                 """
             ).map { row throws(StoreFailure) in
-                try App(clientID: row["client_id"], group: AppGroup(row: row), createdAt: row["created_at"])
+                try App(
+                    clientID: row["client_id"], group: AppGroup(row: row), createdAt: row["created_at"], name: row["name"],
+                    hasIcon: row["has_icon"])
             }
         }
     }

@@ -162,6 +162,38 @@ package struct InboxRepository: Sendable {
         }
     }
 
+    /// Mail of one account goes to an inbox of its own from now on, or again to the one that mail goes to. Refused for reply-only
+    /// and unverified ones, and where the team was given the inbox itself. Throws `notFound` where the account is not the user's.
+    /// - Parameter name: nil for the default.
+    /// - Returns: the number of the inbox that mail goes to now; nil for none.
+    package func lead(
+        account: Int64, user id: String, to name: InboxName?, _ change: Change
+    ) throws(StoreFailure) -> Int64? {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
+            let user = try connection.userNumber(id)
+            let kind: EmailKind? = try connection.value(
+                "SELECT email_kind FROM accounts WHERE id = \(account) AND user_id = \(user)")
+            guard let kind else { throw .refused(.notFound, "there is no such account") }
+            guard kind != .real else {
+                throw .refused(.unmet, "the team has this inbox itself: its mail does not come through here")
+            }
+            try tracker.snapshot(.user(user))
+            var chosen: Inbox?
+            if let name {
+                let inbox = try inbox(connection, user: user, id: id, name)
+                guard inbox.isVerified, !inbox.isReplyOnly else {
+                    throw .refused(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
+                }
+                chosen = inbox
+            }
+            try connection.run("UPDATE accounts SET inbox_id = \(chosen?.id) WHERE id = \(account)")
+            try connection.audit(
+                change, "account.inbox", "account:\(account)", chosen.map { "inbox \($0.number)" } ?? "the default")
+            return try connection.value(
+                "SELECT i.number FROM accounts a JOIN inboxes i ON i.id = a.target_inbox WHERE a.id = \(account)")
+        }
+    }
+
     /// The same within a transaction, for an inbox that may be one.
     package func makeDefault(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: Inbox, _ change: Change

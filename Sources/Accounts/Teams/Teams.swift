@@ -47,6 +47,9 @@ package struct App: Sendable, Hashable {
     package let clientID: String
     package let group: AppGroup
     package let createdAt: Int64
+    /// For people; nil where they see the `client_id`.
+    package let name: String?
+    package let hasIcon: Bool
     /// Whether its group is named after it.
     package var isPrimary: Bool { group.primaryClientID == clientID }
 }

@@ -27,8 +27,14 @@ package struct NoticeValues: Sendable {
     package var page: String?
     /// For how long it is good, as in `24 hours`.
     package var lifetime: String?
-    /// Of a change: whether mail to some addresses still goes to the inbox that is written to.
-    package var stays = false
+    /// Which mail goes to another inbox now.
+    package enum Change: Sendable {
+        case all
+        /// But for addresses that the user chose the inbox for.
+        case most
+        case one
+    }
+    package var change = Change.all
 
     package init(
         service: String, relayDomain: String, code: String? = nil, link: String? = nil, page: String? = nil,
@@ -44,7 +50,8 @@ package struct NoticeValues: Sendable {
 
     fileprivate func context(_ language: Catalogue) -> [String: Any] {
         var context: [String: Any] = [
-            "service": service, "relay_domain": relayDomain, "stays": stays, "language": language.tag,
+            "service": service, "relay_domain": relayDomain, "stays": change == .most, "one": change == .one,
+            "language": language.tag,
             "is_right_to_left": language.isRightToLeft,
         ]
         for (name, value) in [("code", code), ("link", link), ("page", page), ("lifetime", lifetime)] { context[name] = value }

@@ -13,13 +13,15 @@ struct AppCommand: ParsableCommand {
             relay address. A team may relay mail before it has any app.
             """,
         subcommands: [
-            Add.self, List.self, Remove.self, Redirect.self, Client.self, Secret.self, Key.self, Nonce.self, Attestation.self,
+            Add.self, List.self, Remove.self, Appearance.self, Redirect.self, Client.self, Secret.self, Key.self, Nonce.self,
+            Attestation.self,
         ])
 
     static func members(_ app: App, team: String, redirects: [String: [String]]) -> Members {
         [
             "team": team, "client_id": app.clientID, "group": app.group.primaryClientID, "primary": app.isPrimary,
-            "redirect_uris": redirects[app.clientID] ?? [], "created_at": timestamp(app.createdAt),
+            "name": app.name, "has_icon": app.hasIcon, "redirect_uris": redirects[app.clientID] ?? [],
+            "created_at": timestamp(app.createdAt),
         ]
     }
 
@@ -38,12 +40,15 @@ struct AppCommand: ParsableCommand {
             help: ArgumentHelp(
                 "A redirect URI for sign-in, exactly as the app sends it; may be repeated.", valueName: "uri"))
         var redirectURI: [String] = []
+        @OptionGroup var appearance: AppAppearanceOptions
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
+            let icon = try appearance.readIcon()
             try installation.withStore { store in
                 let app = try store.apps.add(
-                    team: team, clientID: clientID, group: group, redirectURIs: redirectURI, thisChange())
+                    team: team, clientID: clientID, group: group, redirectURIs: redirectURI, name: appearance.name, icon: icon,
+                    thisChange())
                 print("Added app \(app.clientID) of team \(team).")
             }
         }
@@ -64,11 +69,13 @@ struct AppCommand: ParsableCommand {
                     return try store.apps.apps(team: team).map { (team: team, app: $0, redirects: redirects) }
                 }
             }
-            try output.print(apps, ["TEAM", "CLIENT_ID", "GROUP", "SINCE", "REDIRECT URIS"]) {
+            try output.print(apps, ["TEAM", "CLIENT_ID", "NAME", "GROUP", "SINCE", "REDIRECT URIS"]) {
                 members($0.app, team: $0.team, redirects: $0.redirects)
             } columns: { team, app, redirects in
                 [
-                    team, app.clientID, app.isPrimary ? "(primary)" : app.group.primaryClientID ?? "-", timestamp(app.createdAt),
+                    team, app.clientID, app.name ?? "-",
+                    app.isPrimary ? "(primary)" : app.group.primaryClientID ?? "-",
+                    timestamp(app.createdAt),
                     redirects[app.clientID].flatMap { $0.isEmpty ? nil : $0.joined(separator: " ") } ?? "-",
                 ]
             }

@@ -1,6 +1,14 @@
 "use strict";
-// Passkeys: reads what a form says in data attributes, asks the browser, fills the form and sends it. Nothing else on the page changes
-// but what is hidden, and the words of a failure.
+// Copying, and passkeys: reads what a form says in data attributes, asks the browser, fills the form and sends it. Nothing else on the
+// page changes but what is hidden, the words of a failure, and that something was copied.
+for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    button.textContent = button.dataset.done;
+    button.setAttribute("role", "status");
+  });
+}
 (() => {
   if (!window.PublicKeyCredential) return;
   const octets = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));

@@ -1,0 +1,70 @@
+// What users set for one address: forwarding, a name and a note of their own, and the inbox.
+
+import Accounts
+import Database
+import Hummingbird
+import PersonalData
+import SignIn
+
+extension PortalPage {
+    func switchForwarding(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        guard let address = account.address, let state = request.form["state"], ["on", "off"].contains(state) else {
+            throw PortalRefusal.notFound
+        }
+        try await pool.run { _ = try store.addresses.setForwarding(address, on: state == "on", Self.change(session, now())) }
+        // Back to where the button was.
+        let list = Self.listPath(request.form["back"]).map { "\($0)#address-\(account.number)" }
+        return request.redirect(list ?? "/me/addresses/\(account.number)", told: state, of: account.number)
+    }
+
+    /// A name and a note, for the user alone.
+    func setNotes(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        do {
+            try await pool.run {
+                let notes = try AccountNotes(name: request.form["name"] ?? "", note: request.form["note"] ?? "")
+                try store.persons.setNotes(user: session.userID, account: account.number, notes)
+            }
+        } catch let refusal as StoreFailure where refusal.isRefusal {
+            return try await showAccount(
+                request, session, notesProblem: PortalRequest.sentence(refusal.publicMessage), status: .unprocessableContent)
+        }
+        return request.redirect("/me/addresses/\(account.number)", told: "noted", of: account.number)
+    }
+
+    /// Mail to this address goes to an inbox of its own, or to the one that all mail goes to. Where it went so far is told.
+    func chooseInbox(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let chosen = request.form["inbox"] ?? ""
+        guard account.address != nil, chosen == "default" || Int64(chosen) != nil else { throw PortalRefusal.notFound }
+        let change = Self.change(session, now())
+        let old = try await pool.run {
+            let old = try store.inboxes.inboxes(user: session.userID).first { $0.number == account.inboxNumber }
+            let new = try store.inboxes.lead(
+                account: account.number, user: session.userID, to: Int64(chosen).map { .number($0) }, change)
+            return new == old?.number ? nil : old
+        }
+        if let old {
+            _ = sendLater("no message about the change was sent") {
+                try mailer.sendChange(to: old.address, of: .one, now: change.now)
+            }
+        }
+        return request.redirect("/me/addresses/\(account.number)", told: "led", of: account.number)
+    }
+
+    /// The inboxes that an address may have; empty where there is nothing to choose.
+    func choices(of account: UserExportAccount, _ inboxes: [Inbox]) -> [String: Any] {
+        let possible = inboxes.filter { $0.isVerified && !$0.isReplyOnly }
+        guard account.isActive, account.emailKind != .real, possible.count > 1 else { return ["has_choice": false] }
+        return [
+            "has_choice": true, "is_default_chosen": !account.hasOwnInbox,
+            "choices": possible.map {
+                [
+                    "number": $0.number, "address": PortalText.address($0.address),
+                    "is_chosen": account.hasOwnInbox && $0.number == account.inboxNumber,
+                ] as [String: Any]
+            },
+        ]
+    }
+}

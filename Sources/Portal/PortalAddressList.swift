@@ -1,0 +1,129 @@
+// The list of relay addresses: what the user looked for, page by page.
+
+import Accounts
+import Hummingbird
+import PersonalData
+import SignIn
+import Support
+
+extension PortalPage {
+    /// Beyond so many addresses one has to look for one.
+    private static let searchedFrom = 8
+
+    func overview(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let query = Self.query(request)
+        let (time, language) = (now(), request.language.tag)
+        let (page, total) = try await pool.run {
+            let all = try store.persons.addresses(user: session.userID, now: time)
+            return (AddressListPage(all, query, language: language), all.count)
+        }
+        let accounts = try await accounts(session, page.items.map(\.account))
+            .reduce(into: [Int64: UserExportAccount]()) { $0[$1.number] = $1 }
+        let (inboxes, name) = try await pool.run {
+            (try store.inboxes.inboxes(user: session.userID), try store.users.user(session.userID).name)
+        }
+        var values: [String: Any] = ["is_empty": total == 0, "has_none": total > 0 && page.found == 0]
+        for (list, states) in Self.sections {
+            let cards = page.items.filter { states.contains($0.state) }.compactMap { item in
+                accounts[item.account].map { card($0, inboxes: inboxes, userName: name) }
+            }
+            values[list] = cards
+            values["has_\(list)"] = !cards.isEmpty
+        }
+        if let inbox = inboxes.first(where: \.isDefault), inbox.isVerified {
+            values["inbox"] = PortalText.address(inbox.address)
+            values["has_others"] = (values["active"] as? [[String: Any]])?.contains { $0["other_inbox"] != nil }
+        }
+        if total > Self.searchedFrom || query != AddressListQuery() { values["tools"] = Self.tools(page, query) }
+        values["pages"] = Self.pages(page, query)
+        values["back"] = Self.path(query)
+        // It may be gone from this page by what was done to it.
+        var told = accounts[request.toldOf ?? 0]?.title
+        if told == nil, let number = request.toldOf { told = try await self.accounts(session, [number]).first?.title }
+        return try request.html(
+            "overview", values, title: "Your addresses", current: .addresses, notice: notice(request, told), hasScript: true)
+    }
+
+    /// What stands under one heading.
+    private static let sections: [(list: String, states: Set<AddressState>)] = [
+        ("active", [.on, .off]), ("open", [.open]), ("moved", [.moved]), ("ended", [.ended]),
+    ]
+
+    // MARK: What is looked for
+
+    private static func query(_ request: PortalRequest) -> AddressListQuery {
+        AddressListQuery(
+            search: request.query("search") ?? "", state: request.query("state").flatMap(AddressState.init),
+            order: request.query("order").flatMap(AddressListQuery.Order.init) ?? .name,
+            page: request.query("page").flatMap(Int.init) ?? 1)
+    }
+
+    /// Where this is shown.
+    static func path(_ query: AddressListQuery) -> String {
+        var pairs: [(name: String, value: String)] = []
+        if !query.search.isEmpty { pairs.append(("search", query.search)) }
+        if let state = query.state { pairs.append(("state", state.rawValue)) }
+        if query.order != .name { pairs.append(("order", query.order.rawValue)) }
+        if query.page > 1 { pairs.append(("page", String(query.page))) }
+        return pairs.isEmpty ? "/me" : "/me?\(FormEncoding.encode(pairs))"
+    }
+
+    /// The same from the hidden field of a form: only what this page could have written leads anywhere.
+    static func listPath(_ text: String?) -> String? {
+        guard let text, text == "/me" || text.hasPrefix("/me?"), text.utf8.count <= 2_000,
+            let pairs = FormEncoding.pairs(Array(text.dropFirst("/me?".count).utf8), maximum: 4)
+        else { return nil }
+        func value(_ name: String) -> String? { pairs.first { $0.name == name }?.value }
+        return path(
+            AddressListQuery(
+                search: value("search") ?? "", state: value("state").flatMap(AddressState.init),
+                order: value("order").flatMap(AddressListQuery.Order.init) ?? .name, page: value("page").flatMap(Int.init) ?? 1))
+    }
+
+    private static func tools(_ page: AddressListPage, _ query: AddressListQuery) -> [String: Any] {
+        let all = page.counts.values.reduce(0, +)
+        let titles: [(AddressState?, String)] = [
+            (nil, "All"), (.on, "On"), (.off, "Off"), (.open, "Without a relay address"), (.moved, "Moved"),
+            (.ended, "No longer in use"),
+        ]
+        let states = titles.compactMap { state, title -> [String: Any]? in
+            let count = state.map { page.counts[$0] ?? 0 } ?? all
+            guard state == nil || count > 0 || state == query.state else { return nil }
+            var other = query
+            (other.state, other.page) = (state, 1)
+            return ["title": title, "count": count, "path": path(other), "current": state == query.state]
+        }
+        let orders: [[String: Any]] = [(AddressListQuery.Order.name, "Name"), (.newest, "Newest first")].map {
+            ["value": $0.0.rawValue, "title": $0.1, "current": $0.0 == query.order]
+        }
+        var values: [String: Any] = ["search": query.search, "states": states, "orders": orders]
+        values["state"] = query.state?.rawValue
+        return values
+    }
+
+    /// Links to the pages beside this one; empty where there is only one.
+    private static func pages(_ page: AddressListPage, _ query: AddressListQuery) -> [[String: Any]] {
+        guard page.pages > 1 else { return [] }
+        var values: [String: Any] = ["page": page.page, "pages": page.pages, "found": page.found]
+        var other = query
+        other.page = page.page - 1
+        if page.page > 1 { values["previous"] = path(other) }
+        other.page = page.page + 1
+        if page.page < page.pages { values["next"] = path(other) }
+        return [values]
+    }
+
+    /// What was done just now.
+    /// - Parameter title: of the address that it was done to.
+    func notice(_ request: PortalRequest, _ title: String?) -> String? {
+        let of = title.map { " (\($0))" } ?? ""
+        return switch request.told {
+        case "on": "Forwarding is on\(of): mail to this address reaches you again."
+        case "off": "Forwarding is off\(of): mail to this address is refused, and its sender is notified."
+        case "stopped": "You have stopped using the app."
+        case "noted": "Saved\(of)."
+        case "led": "From now on mail to this address goes to the inbox you chose\(of)."
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,228 @@
+// What a user finds again among many addresses: searched, in the language's order, page by page.
+
+import Accounts
+import Foundation
+import InternetMessage
+@testable import PersonalData
+import Testing
+
+@testable import Portal
+
+@Suite struct AddressListTests {
+    private func item(
+        _ number: Int64, _ team: String, _ state: AddressState = .on, ownName: String = "", note: String = "", apps: [String] = []
+    ) -> AddressListItem {
+        AddressListItem(
+            account: number, team: team, address: AddrSpec(localPart: "x\(number)q7", domain: "relay.example"), state: state,
+            ownName: ownName, note: note, apps: apps, createdAt: number)
+    }
+
+    private func titles(_ items: [AddressListItem], _ query: AddressListQuery, _ language: String = "en") -> [String] {
+        AddressListPage(items, query, language: language).items.map(\.title)
+    }
+
+    @Test func namesAreInTheOrderOfTheLanguageAndNumbersByValue() {
+        let names = ["Zebra", "Team 10", "Äpfel", "team 2", "Ångström", "Apfelmus", "Team 1"]
+        let items = names.enumerated().map { item(Int64($0.offset + 1), $0.element) }
+        #expect(titles(items, AddressListQuery(), "de") == ["Ångström", "Äpfel", "Apfelmus", "Team 1", "team 2", "Team 10", "Zebra"])
+        // In Swedish these letters are the last ones.
+        #expect(titles(items, AddressListQuery(), "sv").suffix(2) == ["Ångström", "Äpfel"])
+        #expect(titles(items, AddressListQuery(order: .newest)).first == "Team 1")
+    }
+
+    @Test func everyWordIsFoundWhereverItStandsWithoutCaseAndAccents() {
+        let items = [
+            item(1, "Café Olé", apps: ["com.cafe.app"]), item(2, "Bank", ownName: "Für die Miete"), item(3, "Shop", note: "Café gift"),
+        ]
+        #expect(titles(items, AddressListQuery(search: "cafe")) == ["Café Olé", "Shop"])
+        #expect(titles(items, AddressListQuery(search: "CAFE ole")) == ["Café Olé"])
+        #expect(titles(items, AddressListQuery(search: "miete bank")) == ["Für die Miete"])
+        #expect(titles(items, AddressListQuery(search: "x3q7@relay")) == ["Shop"])
+        #expect(titles(items, AddressListQuery(search: "com.cafe")) == ["Café Olé"])
+        // In a random address such a word says nothing.
+        #expect(titles(items, AddressListQuery(search: "x3q7")).isEmpty)
+        #expect(titles(items, AddressListQuery(search: "tea")).isEmpty)
+    }
+
+    @Test func pagesHoldEverythingOnceWhateverTheOrderItCameIn() {
+        var items = (1...1_003).map { item(Int64($0), "Team \($0 * 7_919 % 1_003)", $0 % 10 == 0 ? .ended : .on) }
+        for _ in 0..<3 {
+            items.shuffle()
+            var seen: [Int64] = []
+            for page in 1...41 {
+                let part = AddressListPage(items, AddressListQuery(page: page), language: "en")
+                #expect(part.pages == 41 && part.found == 1_003 && part.page == page)
+                seen += part.items.map(\.account)
+            }
+            #expect(seen.count == 1_003 && Set(seen).count == 1_003)
+            let whole = items.ordered(in: 0..<1_003) { AddressListPage.precedes($0, $1, .name, Locale(identifier: "en")) }
+            #expect(seen == whole.map(\.account))
+        }
+        // Beyond the last page is the last page.
+        let last = AddressListPage(items, AddressListQuery(page: 99), language: "en")
+        #expect(last.page == 41 && last.items.count == 3)
+    }
+
+    @Test func statesAreCountedAmongWhatWasFound() {
+        let items = [item(1, "Juice"), item(2, "Juice 2", .off), item(3, "Soda", .off), item(4, "Juice 4", .ended)]
+        let page = AddressListPage(items, AddressListQuery(search: "juice", state: .off), language: "en")
+        #expect(page.items.map(\.account) == [2] && page.counts == [.on: 1, .off: 1, .ended: 1])
+        #expect(titles(items, AddressListQuery()) == ["Juice", "Juice 2", "Soda", "Juice 4"], "what ended comes last")
+    }
+
+    @Test func onlyThisPageWritesWhereAFormLeadsBackTo() {
+        for text in ["/me?search=a%26b&page=3", "/me?state=off&order=newest", "/me"] { #expect(PortalPage.listPath(text) == text) }
+        #expect(PortalPage.listPath("/me?search=x&evil=1") == "/me?search=x")
+        for text in ["//evil.example", "/me/security", "https://evil.example/me", "/me?search=%0d%0aX", "/mexico", nil] {
+            let path = PortalPage.listPath(text)
+            #expect(path == nil || path?.allSatisfy { !$0.isNewline } == true && path?.hasPrefix("/me") == true, "\(text ?? "")")
+        }
+        #expect(PortalPage.listPath("//evil.example") == nil && PortalPage.listPath("/mexico") == nil)
+    }
+}
+
+@Suite struct AddressPageTests {
+    private func signedIn(_ body: (PortalFixture, Browser) async throws -> Void) async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            try await body(fixture, anna)
+        }
+    }
+
+    /// 120 addresses were one page of 28,000 pixels.
+    @Test func manyAddressesAreSearchedFilteredAndShownPageByPage() async throws {
+        try await signedIn { fixture, anna in
+            for number in 1...60 {
+                _ = try fixture.store.teams.add(id: "t\(number)", name: "Shop \(number)", PortalFixture.change)
+                _ = try fixture.store.apps.add(team: "t\(number)", clientID: "com.t\(number)", group: nil, PortalFixture.change)
+                _ = try fixture.store.addresses.issue(team: "t\(number)", user: "anna", app: "com.t\(number)", PortalFixture.change)
+            }
+            func shown() -> [String] { anna.page.text.matches(of: /id="address-[0-9]+">/).map { String($0.output) } }
+            var text = try await anna.get("/me").text
+            #expect(shown().count == 25 && text.contains("Page 1 of 3"))
+            let (second, tenth) = (try #require(text.firstRange(of: "Shop 2<")), try #require(text.firstRange(of: "Shop 10<")))
+            #expect(second.lowerBound < tenth.lowerBound)
+            text = try await anna.get("/me?page=3").text
+            #expect(shown().count == 11 && !text.contains("rel=\"next\"") && text.contains("href=\"/me?page=2\""))
+            // Off, from the middle of a search: back to the same place, and the notice names it.
+            text = try await anna.get("/me?search=shop+33").text
+            #expect(shown().count == 1)
+            let number = try #require(text.firstMatch(of: /id="address-([0-9]+)"/)).output.1
+            let back = try #require(text.firstMatch(of: /name="back" value="([^"]+)"/)).output.1.replacing("&amp;", with: "&")
+            let answer = try await anna.submit(
+                "/me/addresses/\(number)/forwarding", ["state": "off", "back": String(back)])
+            #expect(answer.location == "/me?search=shop%2033#address-\(number)")
+            text = try await anna.get("/me?search=shop%2033").text
+            #expect(text.contains("Forwarding is off (Shop 33)"))
+            text = try await anna.get("/me?state=off").text
+            #expect(shown().count == 1 && text.contains("Off <span class=\"count\">1</span>"))
+            #expect(try await anna.get("/me?search=nothing+like+that").text.contains("Nothing found"))
+        }
+    }
+
+    @Test func aNameAndANoteAreTheUsersAlone() async throws {
+        try await signedIn { fixture, anna in
+            try await anna.get("/me/addresses/1")
+            let answer = try await anna.submit(
+                "/me/addresses/1/notes", ["name": "  Zucchini  <b>", "note": "asked for\r\nwholesale-word"])
+            #expect(answer.location == "/me/addresses/1")
+            let text = try await anna.get("/me/addresses/1").text
+            #expect(text.contains("Saved (Zucchini &lt;b&gt;)") && text.contains("<h1>Zucchini &lt;b&gt;</h1>"))
+            #expect(text.contains("asked for\nwholesale-word</textarea>"))
+            #expect(try await anna.get("/me?search=wholesale").text.contains("Zucchini"))
+            #expect(try await anna.get("/me/data.json").text.contains("wholesale-word"))
+            // Nobody else's, and nothing of it in the file of the store, the log or the audit.
+            let bob = Browser(fixture)
+            try await bob.signIn("bob")
+            #expect(try await bob.submit("/me/addresses/1/notes", ["name": "mine"]).status == 404)
+            for word in ["Zucchini", "wholesale"] {
+                for file in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path) {
+                    let data = try Data(contentsOf: fixture.folder.appendingPathComponent(file))
+                    #expect(data.range(of: Data(word.utf8)) == nil, "\(file)")
+                }
+                #expect(!fixture.log.lines.contains { $0.contains(word) })
+            }
+            // Refused with what was typed, and taken away again.
+            try await anna.get("/me/addresses/1")
+            let long = try await anna.submit("/me/addresses/1/notes", ["name": String(repeating: "x", count: 81), "note": "kept"])
+            #expect(long.status == 422 && long.text.contains("at most 80 characters") && long.text.contains(">kept</textarea>"))
+            #expect(try await anna.submit("/me/addresses/1/notes", ["name": "a\u{202E}b"]).status == 422)
+            try await anna.get("/me/addresses/1")
+            try await anna.submit("/me/addresses/1/notes", ["name": " ", "note": ""])
+            #expect(try await anna.get("/me/addresses/1").text.contains("<h1>The &lt;Juice&gt; Company</h1>"))
+        }
+    }
+
+    @Test func anAddressGetsAnInboxOfItsOwnAndTheOldOneIsTold() async throws {
+        try await signedIn { fixture, anna in
+            #expect(try await !anna.get("/me/addresses/1").text.contains("Inbox for this address"))
+            let work = try fixture.store.inboxes.add(
+                user: "anna", PortalFixture.inbox("work@home.example"), isVerified: true, isReplyOnly: false, PortalFixture.change)
+            try await anna.get("/me/addresses/1")
+            try await anna.submit("/me/addresses/1/inbox", ["inbox": "\(work.number)"])
+            let text = try await anna.get("/me/addresses/1").text
+            #expect(text.contains("reaches <strong>work@home.example</strong>"))
+            let mail = try fixture.mail("anna@home.example")
+            #expect(mail.contains("one of your relay addresses goes to another") && !mail.contains("Juice"))
+            // Not an inbox of someone else's, not one that is not confirmed.
+            let other = try fixture.store.inboxes.add(
+                user: "anna", PortalFixture.inbox("later@home.example"), isVerified: false, isReplyOnly: false,
+                PortalFixture.change)
+            for number in ["\(other.number)", "99", "x", ""] {
+                try await anna.get("/me/addresses/1")
+                #expect(try await anna.submit("/me/addresses/1/inbox", ["inbox": number]).status >= 400, "\(number)")
+            }
+            try await anna.get("/me/addresses/1")
+            try await anna.submit("/me/addresses/1/inbox", ["inbox": "default"])
+            #expect(try await anna.get("/me/addresses/1").text.contains("reaches <strong>anna@home.example</strong>"))
+        }
+    }
+
+    @Test func appsAreShownByTheirNameAndIcon() async throws {
+        try await signedIn { fixture, anna in
+            #expect(try await anna.get("/me/icons/com.juice.app").status == 404)
+            let png = try AppIcon(png: Self.png(side: 64))
+            try fixture.store.apps.setAppearance(
+                team: "juice", clientID: "com.juice.app", name: "Juice for Android", icon: png, PortalFixture.change)
+            let text = try await anna.get("/me").text
+            #expect(text.contains("Juice for Android") && !text.contains(">com.juice.app"))
+            #expect(text.contains("src=\"/me/icons/com.juice.app\""))
+            let icon = try await anna.get("/me/icons/com.juice.app")
+            #expect(icon.status == 200 && icon.header("Content-Type") == "image/png")
+            #expect(icon.header("X-Content-Type-Options") == "nosniff" || icon.header("Content-Security-Policy").contains("'none'"))
+            try fixture.store.apps.setAppearance(team: "juice", clientID: "com.juice.app", name: "", icon: .some(nil), PortalFixture.change)
+            #expect(try await anna.get("/me").text.contains("com.juice.app"))
+            #expect(try await anna.get("/me/icons/com.juice.app").status == 404)
+        }
+    }
+
+    @Test func whatIsNoSquarePictureIsRefused() throws {
+        for wrong in [
+            Array("GIF89a".utf8), Self.png(side: 63), Self.png(side: 1_025), Self.png(side: 64, height: 65), Array(Self.png(side: 64).dropLast()),
+            Self.png(side: 64, padding: 200_000), [],
+        ] {
+            #expect(throws: (any Error).self) { try AppIcon(png: wrong) }
+        }
+        #expect(try AppIcon(png: Self.png(side: 64)).png.count > 40)
+    }
+
+    /// The head and the end of such a file; nothing here decodes what is between.
+    static func png(side: Int, height: Int? = nil, padding: Int = 0) -> [UInt8] {
+        func number(_ value: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) } }
+        return [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + number(13) + Array("IHDR".utf8) + number(side)
+            + number(height ?? side) + [8, 6, 0, 0, 0] + number(0) + Array(repeating: 0, count: padding) + number(0)
+            + Array("IEND".utf8) + [0xAE, 0x42, 0x60, 0x82]
+    }
+
+    @Test func everyPageSaysWhoIsSignedInAndTheRootLeadsThere() async throws {
+        try await signedIn { fixture, anna in
+            for path in ["/me", "/me/addresses/1", "/me/inboxes", "/me/security", "/me/data", "/me/delete"] {
+                let text = try await anna.get(path).text
+                #expect(text.contains("Signed in with </span>anna@home.example"), "\(path)")
+            }
+            #expect(try await anna.get("/").location == "/me")
+            #expect(try await Browser(fixture).get("/me").location == "/me/sign-in")
+        }
+    }
+}

@@ -20,7 +20,7 @@ package struct Catalogue: Sendable {
 
     package static let english = Catalogue(
         tag: "en", isRightToLeft: false, texts: [:],
-        plurals: ["minutes", "hours"].reduce(into: [:]) {
+        plurals: ["minutes", "hours", "messages"].reduce(into: [:]) {
             $0["{n} \($1)"] = ["one": "{n} \($1.dropLast())", "other": "{n} \($1)"]
         })
 
@@ -72,15 +72,27 @@ package struct Catalogue: Sendable {
     }
 
     /// The words for a text with a number, `{n}`.
-    package func text(_ english: String, count: Int) -> String {
+    /// - Parameter written: the number as the language writes it.
+    package func text(_ english: String, count: Int, written: String? = nil) -> String {
         let forms = plurals[Self.key(english)]
         let form = forms.flatMap { $0[Plural.category(of: count, tag)] ?? $0["other"] }
-        return Self.filled(form ?? english, ["n": String(count)])
+        return Self.filled(form ?? english, ["n": written ?? String(count)])
     }
 
-    /// A template with every `{{#t}}…{{/t}}` in the words of this language.
+    /// A template with every `{{#t}}…{{/t}}` in the words of this language. Quotation marks of words are written as references, as
+    /// words may stand in an attribute.
     package func localised(_ template: String) -> String {
-        Self.parts(of: template).map { $0.isText ? texts[Self.key($0.text)] ?? $0.text : $0.text }.joined()
+        Self.parts(of: template).map {
+            $0.isText ? (texts[Self.key($0.text)].map(Self.quoted) ?? $0.text) : $0.text
+        }.joined()
+    }
+
+    /// Those of its tags stay.
+    private static func quoted(_ text: String) -> String {
+        text.split(separator: "<", omittingEmptySubsequences: false).enumerated().map { index, part in
+            let end = index == 0 ? part.startIndex : part.firstIndex(of: ">") ?? part.startIndex
+            return String(part[..<end]) + part[end...].replacing("\"", with: "&quot;")
+        }.joined(separator: "<")
     }
 
     /// The texts of a template that are for people.

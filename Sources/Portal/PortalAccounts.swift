@@ -27,52 +27,63 @@ extension PortalPage {
         }
     }
 
-    func card(_ account: UserExportAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
+    func card(
+        _ account: UserExportAccount, inboxes: [Inbox], userName: String?, _ words: PortalText
+    ) -> [String: Any] {
         var values: [String: Any] = [
             "number": account.number, "team": account.team.name, "title": account.title,
             "initial": PortalText.initial(account.title),
-            "on": account.isForwardingOn, "since": PortalText.date(account.createdAt), "is_active": account.isActive,
+            "on": account.isForwardingOn, "since": words.date(account.createdAt), "is_active": account.isActive,
             "is_open": account.hasConsent && account.address == nil, "is_ended": !account.hasConsent && account.move == nil,
-            "to_you": PortalText.messages(account.recent.forwarded), "from_you": PortalText.messages(account.recent.replied),
+            "to_you": words.messages(account.recent.forwarded), "from_you": words.messages(account.recent.replied),
             "has_traffic": account.recent.forwarded + account.recent.replied > 0,
         ]
         if !account.notes.name.isEmpty { values["own_name"] = account.notes.name }
         if !account.notes.note.isEmpty { values["note"] = account.notes.note }
         if let address = account.address { values["address"] = address.wireForm }
-        if let day = account.lastUsedDay { values["used"] = PortalText.date(day * 86_400) }
+        if let day = account.lastUsedDay { values["used"] = words.day(day) }
         if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }), !inbox.isDefault {
             values["other_inbox"] = PortalText.address(inbox.address)
         }
         if let move = account.move {
             values["move"] =
                 [
-                    "team": move.team, "number": move.account, "app": move.app?.title ?? "Mail of \(account.team.name)",
-                    "on": PortalText.date(move.movedAt),
-                    "until": PortalText.date(move.endsAt),
+                    "team": move.team, "number": move.account,
+                    "app": move.app?.title ?? words.language.text("Mail of {team}", ["team": account.team.name]),
+                    "on": words.date(move.movedAt),
+                    "until": words.date(move.endsAt),
                 ] as [String: Any]
         }
-        values.merge(knowledge(account, inboxes: inboxes, userName: userName)) { $1 }
-        if let day = account.probingDay { values["written_day"] = PortalText.date(day * 86_400) }
+        values.merge(knowledge(account, inboxes: inboxes, userName: userName, words)) { $1 }
+        if let day = account.probingDay { values["written_day"] = words.day(day) }
         let apps = account.consents.filter(\.isLive).compactMap(\.title)
-        if !apps.isEmpty { values["apps"] = PortalText.list(apps) }
+        if !apps.isEmpty { values["apps"] = words.list(apps) }
         values["icon"] = account.consents.filter(\.isLive).lazy.compactMap(\.icon).first
         return values
     }
 
     /// What the team was given of the user. It does not forget it where the user stops.
-    private func knowledge(_ account: UserExportAccount, inboxes: [Inbox], userName: String?) -> [String: Any] {
+    private func knowledge(
+        _ account: UserExportAccount, inboxes: [Inbox], userName: String?, _ words: PortalText
+    ) -> [String: Any] {
+        let language = words.language
         guard !account.consents.isEmpty else { return [:] }
         var known: [String] = []
         if account.emailKind == .real {
             // The one that was shared, which may be gone by now; never a later default.
             let inbox = inboxes.first { account.hasOwnInbox && $0.number == account.inboxNumber && $0.isVerified }
-            known.append(inbox.map { "your own address (\(PortalText.address($0.address)))" } ?? "your own address")
+            known.append(
+                inbox.map { language.text("your own address ({address})", ["address": PortalText.address($0.address)]) }
+                    ?? language.text("your own address"))
         }
-        if account.sharesName { known.append(userName.map { "your name (\($0))" } ?? "your name") }
+        if account.sharesName {
+            known.append(
+                userName.map { language.text("your name ({name})", ["name": $0]) } ?? language.text("your name"))
+        }
         var values: [String: Any] = [
             "is_real": account.emailKind == .real, "has_no_address": account.emailKind == .none, "is_past": !account.hasConsent,
         ]
-        if !known.isEmpty { values["known"] = PortalText.list(known) }
+        if !known.isEmpty { values["known"] = words.list(known) }
         return values
     }
 
@@ -88,17 +99,18 @@ extension PortalPage {
                 try store.inboxes.inboxes(user: session.userID), try store.sources.sources(teamNumber: account.team.number)
             )
         }
-        var values = card(account, inboxes: inboxes, userName: name)
-        let months = PortalText.months(counters)
+        let (words, language) = (request.words, request.language)
+        var values = card(account, inboxes: inboxes, userName: name, words)
+        let months = words.months(counters)
         values["months"] = months
         values["has_months"] = !months.isEmpty
-        values["total_to_you"] = account.total.forwarded
-        values["total_from_you"] = account.total.replied
+        values["total_to_you"] = words.number(account.total.forwarded)
+        values["total_from_you"] = words.number(account.total.replied)
         values["consents"] = account.consents.map { consent -> [String: Any] in
-            let names = consent.apps.isEmpty ? "Mail only, without an app" : PortalText.list(consent.apps.map(\.title))
+            let names = consent.apps.isEmpty ? language.text("Mail only, without an app") : words.list(consent.apps.map(\.title))
             return [
                 "group": consent.group.number, "number": account.number, "names": names, "live": consent.isLive,
-                "since": PortalText.date(consent.firstAuthorizedAt), "last": PortalText.date(consent.lastAuthorizedAt),
+                "since": words.date(consent.firstAuthorizedAt), "last": words.date(consent.lastAuthorizedAt),
             ]
         }
         values["has_consents"] = !account.consents.isEmpty
@@ -106,7 +118,7 @@ extension PortalPage {
             values["inbox"] = PortalText.address(inbox.address)
         }
         values.merge(choices(of: account, inboxes)) { $1 }
-        values["sources"] = sources.map { ["name": $0.kind == .domain ? "anything@\($0.value)" : $0.value] }
+        values["sources"] = sources.map { ["name": $0.kind == .domain ? "…@\($0.value)" : $0.value] }
         values["can_write"] = account.isActive && !sources.isEmpty
         values["typed_name"] = notesProblem == nil ? account.notes.name : request.form["name"] ?? ""
         values["typed_note"] = notesProblem == nil ? account.notes.note : request.form["note"] ?? ""
@@ -138,13 +150,17 @@ extension PortalPage {
     func askToStop(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         let consent = try consent(request, account)
-        let names = consent.apps.isEmpty ? "mail from \(account.team.name)" : PortalText.list(consent.apps.map(\.title))
+        let names =
+            consent.apps.isEmpty
+            ? request.language.text("mail from {team}", ["team": account.team.name])
+            : request.words.list(consent.apps.map(\.title))
         return try request.html(
             "stop",
             [
                 "number": account.number, "group": consent.group.number, "names": names, "team": account.team.name,
                 "is_last": account.consents.filter(\.isLive).count == 1, "is_real": account.emailKind == .real,
-            ].merging(account.address.map { ["address": $0.wireForm] } ?? [:]) { $1 }, title: "Stop using \(names)?",
+            ].merging(account.address.map { ["address": $0.wireForm] } ?? [:]) { $1 },
+            title: request.language.text("Stop using {names}?", ["names": names]),
             current: .addresses)
     }
 
@@ -166,14 +182,18 @@ extension PortalPage {
         guard account.isActive, let relayAddress = account.address else { throw PortalRefusal.notFound }
         guard let correspondent = try? AddrSpec.typed(typed) else {
             return try await showAccount(
-                request, session, problem: "That is not a valid email address. Enter only the address, as in help@example.com.",
+                request, session,
+                problem: request.language.text(
+                    "That is not a valid email address. Enter only the address, as in help@example.com."),
                 status: .unprocessableContent)
         }
         let covers = try await pool.run { try store.sources.teams(registering: correspondent).contains(account.team.number) }
         guard covers else {
             return try await showAccount(
                 request, session,
-                problem: "\(account.team.name) has not registered that address: you can write only to those listed below.",
+                problem: request.language.text(
+                    "{team} has not registered that address: you can write only to those listed below.",
+                    ["team": account.team.name]),
                 status: .unprocessableContent)
         }
         guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw PortalRefusal.notFound }
@@ -186,7 +206,8 @@ extension PortalPage {
             }
             guard isStored else {
                 return try await showAccount(
-                    request, session, problem: "Too many new addresses today; try again after midnight (UTC).",
+                    request, session,
+                    problem: request.language.text("Too many new addresses today; try again after midnight (UTC)."),
                     status: .unprocessableContent)
             }
         }

@@ -25,7 +25,7 @@ extension PortalPage {
         var values: [String: Any] = ["is_empty": total == 0, "has_none": total > 0 && page.found == 0]
         for (list, states) in Self.sections {
             let cards = page.items.filter { states.contains($0.state) }.compactMap { item in
-                accounts[item.account].map { card($0, inboxes: inboxes, userName: name) }
+                accounts[item.account].map { card($0, inboxes: inboxes, userName: name, request.words) }
             }
             values[list] = cards
             values["has_\(list)"] = !cards.isEmpty
@@ -34,14 +34,15 @@ extension PortalPage {
             values["inbox"] = PortalText.address(inbox.address)
             values["has_others"] = (values["active"] as? [[String: Any]])?.contains { $0["other_inbox"] != nil }
         }
-        if total > Self.searchedFrom || query != AddressListQuery() { values["tools"] = Self.tools(page, query) }
-        values["pages"] = Self.pages(page, query)
+        if total > Self.searchedFrom || query != AddressListQuery() { values["tools"] = Self.tools(page, query, request.words) }
+        values["pages"] = Self.pages(page, query, request.words)
         values["back"] = Self.path(query)
         // It may be gone from this page by what was done to it.
         var told = accounts[request.toldOf ?? 0]?.title
         if told == nil, let number = request.toldOf { told = try await self.accounts(session, [number]).first?.title }
         return try request.html(
-            "overview", values, title: "Your addresses", current: .addresses, notice: notice(request, told), hasScript: true)
+            "overview", values, title: request.language.text("Your addresses"), current: .addresses,
+            notice: notice(request, told), hasScript: true)
     }
 
     /// What stands under one heading.
@@ -80,31 +81,30 @@ extension PortalPage {
                 order: value("order").flatMap(AddressListQuery.Order.init) ?? .name, page: value("page").flatMap(Int.init) ?? 1))
     }
 
-    private static func tools(_ page: AddressListPage, _ query: AddressListQuery) -> [String: Any] {
+    private static func tools(_ page: AddressListPage, _ query: AddressListQuery, _ words: PortalText) -> [String: Any] {
         let all = page.counts.values.reduce(0, +)
+        let language = words.language
         let titles: [(AddressState?, String)] = [
-            (nil, "All"), (.on, "On"), (.off, "Off"), (.open, "Without a relay address"), (.moved, "Moved"),
-            (.ended, "No longer in use"),
+            (nil, language.text("All")), (.on, language.text("On")), (.off, language.text("Off")),
+            (.open, language.text("Without a relay address")), (.moved, language.text("Moved")),
+            (.ended, language.text("No longer in use")),
         ]
         let states = titles.compactMap { state, title -> [String: Any]? in
             let count = state.map { page.counts[$0] ?? 0 } ?? all
             guard state == nil || count > 0 || state == query.state else { return nil }
             var other = query
             (other.state, other.page) = (state, 1)
-            return ["title": title, "count": count, "path": path(other), "current": state == query.state]
+            return ["title": title, "count": words.number(count), "path": path(other), "current": state == query.state]
         }
-        let orders: [[String: Any]] = [(AddressListQuery.Order.name, "Name"), (.newest, "Newest first")].map {
-            ["value": $0.0.rawValue, "title": $0.1, "current": $0.0 == query.order]
-        }
-        var values: [String: Any] = ["search": query.search, "states": states, "orders": orders]
+        var values: [String: Any] = ["search": query.search, "states": states, "newest": query.order == .newest]
         values["state"] = query.state?.rawValue
         return values
     }
 
     /// Links to the pages beside this one; empty where there is only one.
-    private static func pages(_ page: AddressListPage, _ query: AddressListQuery) -> [[String: Any]] {
+    private static func pages(_ page: AddressListPage, _ query: AddressListQuery, _ words: PortalText) -> [[String: Any]] {
         guard page.pages > 1 else { return [] }
-        var values: [String: Any] = ["page": page.page, "pages": page.pages, "found": page.found]
+        var values: [String: Any] = ["page": words.number(page.page), "pages": words.number(page.pages)]
         var other = query
         other.page = page.page - 1
         if page.page > 1 { values["previous"] = path(other) }
@@ -116,14 +116,16 @@ extension PortalPage {
     /// What was done just now.
     /// - Parameter title: of the address that it was done to.
     func notice(_ request: PortalRequest, _ title: String?) -> String? {
-        let of = title.map { " (\($0))" } ?? ""
-        return switch request.told {
-        case "on": "Forwarding is on\(of): mail to this address reaches you again."
-        case "off": "Forwarding is off\(of): mail to this address is refused, and its sender is notified."
-        case "stopped": "You have stopped using the app."
-        case "noted": "Saved\(of)."
-        case "led": "From now on mail to this address goes to the inbox you chose\(of)."
-        default: nil
-        }
+        let text: String? =
+            switch request.told {
+            case "on": request.language.text("Forwarding is on: mail to this address reaches you again.")
+            case "off":
+                request.language.text("Forwarding is off: mail to this address is refused, and its sender is notified.")
+            case "stopped": request.language.text("You have stopped using the app.")
+            case "noted": request.language.text("Saved.")
+            case "led": request.language.text("From now on mail to this address goes to the inbox you chose.")
+            default: nil
+            }
+        return text.map { text in title.map { "\($0) – \(text)" } ?? text }
     }
 }

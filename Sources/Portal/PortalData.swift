@@ -35,14 +35,15 @@ extension PortalPage {
         guard sendLater("no deletion link was sent", { try mailer.send(link, .deletion, now: now()) }) else {
             throw PortalRefusal.busy
         }
-        return try request.html("delete", ["sent": true], title: "Check your inbox", current: .data)
+        return try request.html("delete", ["sent": true], title: request.language.text("Check your inbox"), current: .data)
     }
 
     func showDeletion(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let (token, browser) = (try request.token(), request.browser)
         let state = try await pool.run { try store.page.state(of: token, .deletion, browser: browser, now: now()) }
         guard state == .good else { return try deadLink(request, state) }
-        return try request.html("delete-now", ["token": token], title: "Delete everything?", current: .data)
+        return try request.html(
+            "delete-now", ["token": token], title: request.language.text("Delete everything?"), current: .data)
     }
 
     func delete(_ request: PortalRequest, _ session: PageSession) async throws -> Response {

@@ -24,6 +24,7 @@ extension PortalPage {
                 )
             }
         }
+        let words = request.words
         let items = rows.map { row -> [String: Any] in
             let (item, state) = row
             var values: [String: Any] = [
@@ -33,7 +34,7 @@ extension PortalPage {
                 "can_use": item.isVerified && !item.isDefault && !item.isReplyOnly,
                 "can_remove": !(item.isDefault && item.isVerified),
                 "is_current": item.number == session.inboxNumber, "under_way": (state?.triesLeft ?? 0) > 0,
-                "since": PortalText.date(item.verifiedAt ?? item.createdAt),
+                "since": words.date(item.verifiedAt ?? item.createdAt),
             ]
             values["has_actions"] = !(item.isDefault && item.isVerified)
             if let problem, item.number == inbox { values["item_problem"] = problem }
@@ -45,15 +46,16 @@ extension PortalPage {
             values["problem"] = problem
         }
         return try request.html(
-            "inboxes", values, title: "Your inboxes", status: status, current: .inboxes, notice: notice(request))
+            "inboxes", values, title: request.language.text("Your inboxes"), status: status, current: .inboxes,
+            notice: notice(request))
     }
 
     private func notice(_ request: PortalRequest) -> String? {
         switch request.told {
-        case "sent": "A message is on its way. Enter its code here, open its link, or reply to it."
-        case "confirmed": "The inbox is confirmed."
-        case "used": "Mail goes to that inbox from now on."
-        case "removed": "The inbox is removed."
+        case "sent": request.language.text("A message is on its way. Enter its code here, open its link, or reply to it.")
+        case "confirmed": request.language.text("The inbox is confirmed.")
+        case "used": request.language.text("Mail goes to that inbox from now on.")
+        case "removed": request.language.text("The inbox is removed.")
         default: nil
         }
     }
@@ -63,7 +65,9 @@ extension PortalPage {
         let typed = (request.form["email"] ?? "").trimmingCharacters(in: .whitespaces)
         guard let address = try? AddrSpec.typed(typed) else {
             return try await showInboxes(
-                request, session, problem: "That is not a valid email address. Enter only the address, as in name@example.com.",
+                request, session,
+                problem: request.language.text(
+                    "That is not a valid email address. Enter only the address, as in name@example.com."),
                 status: .unprocessableContent)
         }
         do {
@@ -77,8 +81,14 @@ extension PortalPage {
             try write(pending)
             return request.redirect("/me/inboxes", told: "sent")
         } catch let refusal as StoreFailure where refusal.isRefusal {
-            return try await showInboxes(
-                request, session, problem: PortalRequest.sentence(refusal.publicMessage), status: .conflict)
+            let problem =
+                switch refusal.code {
+                case .refused(.exists): request.language.text("You have added this inbox already.")
+                case .refused(.limit):
+                    request.language.text("You have as many inboxes as one can have. Remove one, or try again in an hour.")
+                default: request.sentence(refusal)
+                }
+            return try await showInboxes(request, session, problem: problem, status: .conflict)
         }
     }
 
@@ -93,7 +103,7 @@ extension PortalPage {
             return request.redirect("/me/inboxes", told: "sent")
         } catch let refusal as StoreFailure where refusal.isRefusal && refusal.code != .refused(.notFound) {
             return try await showInboxes(
-                request, session, problem: PortalRequest.sentence(refusal.publicMessage), about: number, status: .conflict)
+                request, session, problem: request.sentence(refusal), about: number, status: .conflict)
         }
     }
 
@@ -114,7 +124,7 @@ extension PortalPage {
             return request.redirect("/me/inboxes", told: "confirmed")
         } catch let refusal as StoreFailure where refusal.isRefusal && refusal.code != .refused(.notFound) {
             return try await showInboxes(
-                request, session, problem: PortalRequest.sentence(refusal.publicMessage), about: number,
+                request, session, problem: request.sentence(refusal), about: number,
                 status: .unprocessableContent)
         }
     }
@@ -162,6 +172,7 @@ extension PortalPage {
         guard let inbox = inboxes.first(where: { $0.number == session.inboxNumber }) else { throw PortalRefusal.notFound }
         let address = PortalText.address(inbox.address)
         return try request.html(
-            "remove", ["number": inbox.number, "address": address], title: "Remove \(address)?", current: .inboxes)
+            "remove", ["number": inbox.number, "address": address],
+            title: request.language.text("Remove {address}?", ["address": address]), current: .inboxes)
     }
 }

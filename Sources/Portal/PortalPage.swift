@@ -86,7 +86,7 @@ package struct PortalPage: RouteModule {
         open(routes, .post, "/me/sign-in/{token}") { try await useSignInLink($0) }
         open(routes, .get, "/me/confirm/{token}") { try await showConfirmation($0) }
         open(routes, .post, "/me/confirm/{token}") { try await confirm($0) }
-        open(routes, .get, "/me/goodbye") { try $0.html("goodbye", title: "Everything is deleted") }
+        open(routes, .get, "/me/goodbye") { try $0.html("goodbye", title: $0.language.text("Everything is deleted")) }
 
         addSheetRoutes(to: routes)
 
@@ -110,10 +110,12 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/passkeys") { try await addPasskey($0, $1) }
         signedIn(routes, .post, "/me/passkeys/{passkey}/remove") { try await removePasskey($0, $1) }
         signedIn(routes, .post, "/me/sessions/{session}/end") { try await endSession($0, $1) }
-        signedIn(routes, .get, "/me/data") { request, _ in try request.html("data", title: "Your data", current: .data) }
+        signedIn(routes, .get, "/me/data") { request, _ in
+            try request.html("data", title: request.language.text("Your data"), current: .data)
+        }
         signedIn(routes, .get, "/me/data.json") { try await download($0, $1) }
         signedIn(routes, .get, "/me/delete") { request, _ in
-            try request.html("delete", title: "Delete everything", current: .data)
+            try request.html("delete", title: request.language.text("Delete everything"), current: .data)
         }
         signedIn(routes, .post, "/me/delete") { try await sendDeletionLink($0, $1) }
         signedIn(routes, .get, "/me/delete/{token}") { try await showDeletion($0, $1) }

@@ -69,20 +69,21 @@ extension PortalPage {
                 inbox: try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber))
             )
         }
+        let words = request.words
         var values: [String: Any] = [
             "has_passkeys": !found.passkeys.isEmpty,
             "passkeys": found.passkeys.map { passkey in
                 var item: [String: Any] = [
-                    "number": passkey.number, "name": passkey.name, "since": PortalText.date(passkey.createdAt),
+                    "number": passkey.number, "name": passkey.name, "since": words.date(passkey.createdAt),
                     "is_backed_up": passkey.isBackedUp,
                 ]
-                item["used"] = passkey.lastUsedAt.map(PortalText.date)
+                item["used"] = passkey.lastUsedAt.map(words.date)
                 return item
             },
             "sessions": found.sessions.map {
                 [
-                    "number": $0.number, "is_this": $0.number == session.number, "since": PortalText.date($0.createdAt),
-                    "seen": PortalText.date($0.seenAt), "method": $0.method == .passkey ? "passkey" : "mail",
+                    "number": $0.number, "is_this": $0.number == session.number, "since": words.date($0.createdAt),
+                    "seen": words.date($0.seenAt), "by_passkey": $0.method == .passkey,
                 ] as [String: Any]
             },
         ]
@@ -94,14 +95,16 @@ extension PortalPage {
             values["passkey"] = passkey
         }
         return try request.html(
-            "security", values, title: "Sign-in", status: status, current: .security, notice: told(request), hasScript: true)
+            "security", values, title: request.language.text("Sign-in"), status: status, current: .security,
+            notice: told(request), hasScript: true)
     }
 
     private func told(_ request: PortalRequest) -> String? {
         switch request.told {
-        case "added": "The passkey is added. Use it the next time you sign in."
-        case "removed": "The passkey is removed. Your device may still offer it; it no longer signs in."
-        case "ended": "That browser is signed out."
+        case "added": request.language.text("The passkey is added. Use it the next time you sign in.")
+        case "removed":
+            request.language.text("The passkey is removed. Your device may still offer it; it no longer signs in.")
+        case "ended": request.language.text("That browser is signed out.")
         default: nil
         }
     }
@@ -120,7 +123,7 @@ extension PortalPage {
             return request.redirect("/me/security", told: "added")
         } catch let refusal as StoreFailure where refusal.isRefusal {
             return try await showSecurity(
-                request, session, problem: PortalRequest.sentence(refusal.publicMessage), status: .unprocessableContent)
+                request, session, problem: request.sentence(refusal), status: .unprocessableContent)
         }
     }
 

@@ -79,6 +79,7 @@ struct PortalRequest: Sendable {
     var language: Catalogue {
         page.languages.best(sheet?.request.uiLocales ?? [], accepted: request.headers[.acceptLanguage])
     }
+    var words: PortalText { PortalText(language) }
     /// The cookie that ties a link to the browser that asked for it.
     var browser: String? { page.cookies.value(PortalCookies.browser, in: request.headers) }
 
@@ -203,17 +204,22 @@ struct PortalRequest: Sendable {
             return response
         case let refusal as StoreFailure where refusal.isRefusal:
             return try html(
-                "refusal", ["title": "That cannot be done", "text": Self.sentence(refusal.publicMessage)],
-                title: "That cannot be done", status: Problem(refusal).status)
+                "refusal", ["title": language.text("That cannot be done"), "text": sentence(refusal)],
+                title: language.text("That cannot be done"), status: Problem(refusal).status)
         default:
             let problem = Problem(error)
             if problem.status.code >= 500 { context.logger.requestFailed(error) }
             return try html(
-                "refusal", ["title": problem.title, "text": problem.detail.map(Self.sentence) ?? "Try again later."],
-                title: problem.title,
-                status: problem.status)
+                "refusal",
+                [
+                    "title": language.text(problem.title),
+                    "text": problem.detail.map(Self.sentence) ?? language.text("Try again later."),
+                ], title: language.text(problem.title), status: problem.status)
         }
     }
+
+    /// Why the store refuses, in the words of the language where it has them.
+    func sentence(_ refusal: StoreFailure) -> String { language.text(Self.sentence(refusal.publicMessage)) }
 
     /// As a sentence: `the code is wrong` → `The code is wrong.`
     static func sentence(_ text: String) -> String {

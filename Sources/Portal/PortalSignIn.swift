@@ -190,15 +190,15 @@ extension PortalPage {
             return try request.html(
                 "link", ["is_confirmation": true], title: request.language.text("This link has expired"), status: .gone)
         }
-        guard found.isNew else { return try request.html("confirmed", title: "Your inbox is confirmed") }
-        return try request.html("confirm", ["token": token], title: "Confirm your inbox")
+        guard found.isNew else { return try request.html("confirmed", title: request.language.text("Your inbox is confirmed")) }
+        return try request.html("confirm", ["token": token], title: request.language.text("Confirm your inbox"))
     }
 
     /// The link alone does it: it may be opened anywhere, by anyone who reads that inbox.
     func confirm(_ request: PortalRequest) async throws -> Response {
         let token = try request.token()
         _ = try await pool.run { try store.verifications.confirm(link: token, now: now()) }
-        return try request.html("confirmed", title: "Your inbox is confirmed")
+        return try request.html("confirmed", title: request.language.text("Your inbox is confirmed"))
     }
 
     func newToken() throws -> String { try PortalRepository.newBrowserToken() }

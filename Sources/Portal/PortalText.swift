@@ -1,27 +1,66 @@
-// Dates, counts and lists as people read them.
+// Dates, counts and lists as people read them in their language.
 
 import Accounts
 import Foundation
 import InternetMessage
+import Languages
 import Support
 
-enum PortalText {
-    private static let months = [
-        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
-    ]
+/// What a page writes in the language of its reader.
+struct PortalText {
+    let language: Catalogue
+    private let locale: Locale
+
+    init(_ language: Catalogue) {
+        self.language = language
+        // As Europe writes English: `3 March 2026`.
+        locale = Locale(identifier: language.tag == "en" ? "en-GB" : language.tag)
+    }
 
     /// `3 March 2026`, UTC.
-    static func date(_ seconds: Int64) -> String {
-        let (year, month, day) = civil(seconds)
-        return "\(day) \(months[month - 1]) \(year)"
+    func date(_ seconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(seconds)).formatted(
+            Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt).day().month(.wide).year())
     }
 
-    private static func civil(_ seconds: Int64) -> (year: Int, month: Int, day: Int) {
+    /// A day since 1970 in the same way.
+    func day(_ day: Int64) -> String { date(day.multipliedReportingOverflow(by: 86_400).partialValue) }
+
+    func number(_ count: Int) -> String { count.formatted(.number.locale(locale)) }
+
+    /// `no messages`, `1 message`, `12 messages`.
+    func messages(_ count: Int) -> String {
+        count == 0 ? language.text("no messages") : language.text("{n} messages", count: count, written: number(count))
+    }
+
+    /// `a`, `a and b`, `a, b and c`.
+    func list(_ items: [String]) -> String { items.formatted(.list(type: .and).locale(locale)) }
+
+    /// Messages by month, the newest first, at most a year.
+    func months(_ counters: [DailyCounter]) -> [[String: Any]] {
+        var sums: [Int: (Int, Int)] = [:]
+        for counter in counters where counter.kind == .forwarded || counter.kind == .replied {
+            let parts = Self.calendar.dateComponents(
+                [.year, .month], from: Date(timeIntervalSince1970: Double(counter.day) * 86_400))
+            let month = (parts.year ?? 1970) * 12 + (parts.month ?? 1) - 1
+            var sum = sums[month] ?? (0, 0)
+            if counter.kind == .forwarded { sum.0 += counter.count } else { sum.1 += counter.count }
+            sums[month] = sum
+        }
+        let style = Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt).month(.wide).year()
+        return sums.sorted { $0.key > $1.key }.prefix(12).map { key, sum in
+            let first = Self.calendar.date(from: DateComponents(year: key / 12, month: key % 12 + 1, day: 1))
+            return [
+                "month": first?.formatted(style) ?? "", "to_you": number(sum.0), "from_you": number(sum.1),
+            ]
+        }
+    }
+
+    private static let calendar: Calendar = {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt
-        let parts = calendar.dateComponents([.year, .month, .day], from: Date(timeIntervalSince1970: Double(seconds)))
-        return (parts.year ?? 1970, min(max(parts.month ?? 1, 1), 12), parts.day ?? 1)
-    }
+        return calendar
+    }()
 
     /// An inbox as its user writes it: the domain in its own script.
     static func address(_ inbox: InboxAddress) -> String {
@@ -35,28 +74,5 @@ enum PortalText {
     static func initial(_ name: String) -> String {
         let rest = name.lowercased().hasPrefix("the ") ? name.dropFirst(4) : name[...]
         return String(rest.trimmingPrefix(while: { !$0.isLetter && !$0.isNumber }).prefix(1)).uppercased()
-    }
-
-    /// `no messages`, `1 message`, `12 messages`.
-    static func messages(_ count: Int) -> String { count == 0 ? "no messages" : count == 1 ? "1 message" : "\(count) messages" }
-
-    /// `a`, `a and b`, `a, b and c`.
-    static func list(_ items: [String]) -> String {
-        guard let last = items.last, items.count > 1 else { return items.first ?? "" }
-        return items.dropLast().joined(separator: ", ") + " and " + last
-    }
-
-    /// Messages by month, the newest first, at most a year.
-    static func months(_ counters: [DailyCounter]) -> [[String: Any]] {
-        var sums: [Int: (Int, Int)] = [:]
-        for counter in counters where counter.kind == .forwarded || counter.kind == .replied {
-            let (year, month, _) = civil(counter.day * 86_400)
-            var sum = sums[year * 12 + month - 1] ?? (0, 0)
-            if counter.kind == .forwarded { sum.0 += counter.count } else { sum.1 += counter.count }
-            sums[year * 12 + month - 1] = sum
-        }
-        return sums.sorted { $0.key > $1.key }.prefix(12).map { key, sum in
-            ["month": "\(months[key % 12]) \(key / 12)", "to_you": sum.0, "from_you": sum.1]
-        }
     }
 }

@@ -18,12 +18,12 @@ struct PortalViews: Sendable {
             }
         }
 
-        var title: String {
+        func title(_ language: Catalogue) -> String {
             switch self {
-            case .addresses: "Addresses"
-            case .inboxes: "Inboxes"
-            case .security: "Sign-in"
-            case .data: "Your data"
+            case .addresses: language.text("Addresses")
+            case .inboxes: language.text("Inboxes")
+            case .security: language.text("Sign-in")
+            case .data: language.text("Your data")
             }
         }
     }
@@ -49,9 +49,6 @@ struct PortalViews: Sendable {
         let layout: MustacheTemplate
     }
 
-    /// Views whose words are in the catalogues; the others are in English.
-    static let translated: Set = ["link", "refusal", "sent", "sheet", "sign-in", "sign-in-link", "sign-out"]
-
     private let languages: [String: Language]
     private let service: String
 
@@ -68,11 +65,11 @@ struct PortalViews: Sendable {
         }
     }
 
-    /// Every text of the views that are translated.
+    /// Every text of the views.
     static var texts: [String] {
         let layout = Catalogue.texts(of: String(decoding: PackageResources.layout_mustache, as: UTF8.self))
-        return translated.sorted().reduce(into: layout) {
-            $0 += Catalogue.texts(of: String(decoding: files[$1] ?? [], as: UTF8.self))
+        return files.sorted { $0.key < $1.key }.reduce(into: layout) {
+            $0 += Catalogue.texts(of: String(decoding: $1.value, as: UTF8.self))
         }
     }
 
@@ -85,8 +82,7 @@ struct PortalViews: Sendable {
         _ view: String, _ values: [String: Any], in language: Catalogue, title: String, current: Place?, csrf: String?,
         inbox: String?, alert: String?, notice: String?, hasScript: Bool
     ) throws -> String {
-        let wanted = Self.translated.contains(view) ? language.tag : Catalogue.english.tag
-        guard let language = languages[wanted], let template = language.templates[view] else { throw Problem.fault() }
+        guard let language = languages[language.tag], let template = language.templates[view] else { throw Problem.fault() }
         var values = values
         values["service"] = service
         values["mark"] = PortalStyle.mark
@@ -100,7 +96,7 @@ struct PortalViews: Sendable {
             whole["nav"] =
                 [
                     "items": Place.allCases.map {
-                        ["path": $0.path, "title": $0.title, "current": $0 == current] as [String: Any]
+                        ["path": $0.path, "title": $0.title(language.catalogue), "current": $0 == current] as [String: Any]
                     },
                     "csrf": csrf ?? "", "inbox": inbox ?? "",
                 ] as [String: Any]

@@ -1,5 +1,6 @@
 // Pages in the languages that are built in, and in those of an operator.
 
+import Accounts
 import Foundation
 import Languages
 import SignIn
@@ -26,9 +27,9 @@ import Testing
         return all.flatMap { [$0.title, $0.text] }
     }
 
-    @Test func everyTextOfTheSignInPagesIsInEveryLanguage() throws {
+    @Test func everyTextOfThePagesIsInEveryLanguage() throws {
         let texts = PortalViews.texts + (try literals()) + refusals
-        #expect(texts.count > 70)
+        #expect(texts.count > 250)
         let languages = try Languages.builtIn().all
         #expect(languages.map(\.tag) == ["en", "ar", "de", "es", "fr", "ja"])
         for language in languages.dropFirst() {
@@ -54,12 +55,36 @@ import Testing
         }
     }
 
-    @Test func pagesThatAreNotTranslatedSayThatTheyAreEnglish() async throws {
+    @Test func theUsersPageIsInTheirLanguageWithItsDatesNumbersAndLists() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
             try await anna.signIn("anna")
-            #expect(try await anna.get("/me", headers: ["Accept-Language": "de"]).text.contains("<html lang=\"en\">"))
+            let today = Day.number(fixture.now)
+            try fixture.store.counters.add(
+                [DailyCounter(accountNumber: 1, day: today, kind: .forwarded, count: 1_234)])
+            for (language, parts) in [
+                "de": ["Ihre Adressen", "seit 21. September 2026", "1.234 Nachrichten an Sie, keine Nachrichten von Ihnen"],
+                "fr": ["Vos adresses", "depuis le 21 septembre 2026", "messages vers vous"],
+                "ja": ["あなたのアドレス", "2026年9月21日 から", "1,234 件"],
+                "ar": ["عناوينك", "dir=\"rtl\"", "سبتمبر"],
+            ] {
+                let text = try await anna.get("/me", headers: ["Accept-Language": language]).text
+                for part in parts { #expect(text.contains(part), "\(language): \(part)") }
+                #expect(text.contains("<html lang=\"\(language)\"") && !text.contains("{{"))
+            }
         }
+    }
+
+    /// Words stand in attributes too: a quotation mark would have ended one.
+    @Test func wordsOfACatalogueStayWithinTheirAttribute() throws {
+        let languages = try languages(
+            "nl.json",
+            #"{"texts": {"Copied": "Ge\"kopieerd\" onclick=\"x", "See <a href=\"/me\">it</a>": "\"Zie\" <a href=\"/me\">het</a>"}}"#
+        )
+        let dutch = languages.best([], accepted: "nl")
+        #expect(
+            dutch.localised(#"<b data-done="{{#t}}Copied{{/t}}">"#) == #"<b data-done="Ge&quot;kopieerd&quot; onclick=&quot;x">"#)
+        #expect(dutch.localised(#"{{#t}}See <a href="/me">it</a>{{/t}}"#) == #"&quot;Zie&quot; <a href="/me">het</a>"#)
     }
 
     /// The languages with one file of an operator.

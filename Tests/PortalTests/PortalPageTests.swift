@@ -166,7 +166,7 @@ import Testing
             try await anna.submit("/me/addresses/1/forwarding", ["state": "off"])
             #expect(
                 try await anna.get("/me").text.contains(
-                    "Forwarding is off (The &lt;Juice&gt; Company): mail to this address is refused"))
+                    "The &lt;Juice&gt; Company – Forwarding is off: mail to this address is refused"))
             #expect(try await !anna.get("/me").text.contains("Forwarding is off: mail"))
             anna.take("__Host-postern-told", "<b>x</b>")
             #expect(try await !anna.get("/me").text.contains("<b>x"))
@@ -208,7 +208,7 @@ import Testing
             #expect(try fixture.store.addresses.addresses(user: "anna").first?.isForwardingOn == false)
             #expect(
                 try await anna.get("/me").text.contains(
-                    "Forwarding is off (The &lt;Juice&gt; Company): mail to this address is refused"))
+                    "The &lt;Juice&gt; Company – Forwarding is off: mail to this address is refused"))
             #expect(try fixture.store.audit.entries().first.map { "\($0.actor) \($0.action)" } == "user:anna address.off")
             try await anna.get("/me/addresses/1")
             #expect(

@@ -79,8 +79,8 @@ package struct Catalogue: Sendable {
         return Self.filled(form ?? english, ["n": written ?? String(count)])
     }
 
-    /// A template with every `{{#t}}…{{/t}}` in the words of this language. Quotation marks of words are written as references, as
-    /// words may stand in an attribute.
+    /// A template with every `{{#t}}…{{/t}}` in the words of this language. Quotation marks of words are written as references,
+    /// as words may stand in an attribute.
     package func localised(_ template: String) -> String {
         Self.parts(of: template).map {
             $0.isText ? (texts[Self.key($0.text)].map(Self.quoted) ?? $0.text) : $0.text

@@ -77,6 +77,11 @@ fuzz: packages ## Each fuzz target for so many seconds, two at a time (0: once o
 	@scripts/build --package-path Fuzzing --scratch-path .build/fuzzing --product fuzz
 	scripts/fuzz $(SECONDS) $(TARGETS)
 
+screenshots: packages test-tools ## Pictures of every page in .build/screenshots: four widths, light and dark
+	@scripts/packages fonts-noto-cjk
+	@scripts/build $(SWIFT_FLAGS) --build-tests
+	POSTERN_SCREENSHOTS=all swift test $(SWIFT_FLAGS) --skip-build --filter 'LooksTests|RelaySignInTests'
+
 models: packages ## Check the models of what hosts do side by side, with spin
 	@scripts/packages spin
 	scripts/check-models
@@ -99,5 +104,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages build release demo test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
+.PHONY: help packages build release demo screenshots test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
 .DEFAULT_GOAL = help

@@ -218,8 +218,13 @@ struct PortalRequest: Sendable {
         }
     }
 
-    /// Why the store refuses, in the words of the language where it has them.
-    func sentence(_ refusal: StoreFailure) -> String { language.text(Self.sentence(refusal.publicMessage)) }
+    /// Why the store refuses, in the words of the language where it has them. A number has the place `{n}` there.
+    func sentence(_ refusal: StoreFailure) -> String {
+        let text = Self.sentence(refusal.publicMessage)
+        let words = language.text(text)
+        guard words == text, let number = text.firstMatch(of: /[0-9]+/)?.output else { return words }
+        return language.text(text.replacing(number, with: "{n}"), ["n": String(number)])
+    }
 
     /// As a sentence: `the code is wrong` → `The code is wrong.`
     static func sentence(_ text: String) -> String {

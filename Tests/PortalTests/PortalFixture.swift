@@ -61,6 +61,7 @@ final class PortalFixture: Sendable {
         var now: Int64 { stored.withLock { $0 } }
     }
 
+    var responder: RouterResponder<APIContext>? { made.withLock { $0?.responder } }
     var routes: [RouteEntry] { made.withLock { $0?.routes ?? [] } }
 
     /// - Parameter signUp: with it the page is the sign-in page of apps too, and /auth is there.

@@ -288,7 +288,7 @@ import Testing
             let code = try code(fixture, "new@home.example")
             let wrong = code == "000 000" ? "000001" : "000000"
             let number = try #require(try fixture.store.inboxes.inboxes(user: "anna").last?.number)
-            for left in ["4 tries are left", "3 tries are left", "2 tries are left", "1 try is left", "that was the last try"] {
+            for left in ["tries left: 4", "tries left: 3", "tries left: 2", "tries left: 1", "that was the last try"] {
                 try await anna.get("/me/inboxes")
                 let answer = try await anna.submit("/me/inboxes/\(number)/code", ["code": wrong])
                 #expect(answer.status == 422 && answer.text.contains(left), "\(left)")

@@ -135,6 +135,12 @@ package final class Browser {
             ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500])
     }
 
+    /// What the reader reads, as the browser says it to servers.
+    package func accept(language: String) throws {
+        try chrome("Network.enable", [:])
+        try chrome("Network.setExtraHTTPHeaders", ["headers": ["Accept-Language": language]])
+    }
+
     /// From now on no page runs a script.
     package func forbidScripts() throws { try chrome("Emulation.setScriptExecutionDisabled", ["value": true]) }
 

@@ -91,7 +91,7 @@ package struct InboxConfirmationRepository: Sendable {
                         .invalid,
                         left == 0
                             ? "the code is wrong, and that was the last try: request another message with a new code"
-                            : "the code is wrong: \(left) \(left == 1 ? "try is" : "tries are") left"))
+                            : "the code is wrong; tries left: \(left)"))
             }
             return .success(
                 try finish(connection, tracker, verification: number, user: user, id: id, inbox, "by code", change))

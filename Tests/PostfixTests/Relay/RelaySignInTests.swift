@@ -6,31 +6,6 @@ import PostfixHarness
 import RelayHarness
 import Testing
 
-/// The accessibility checks of axe-core, where `make test-tools` installed them.
-enum Axe {
-    static let script: String? = {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        let libraries = root.appendingPathComponent(".build/test-tools/lib").path
-        let versions = (try? FileManager.default.contentsOfDirectory(atPath: libraries)) ?? []
-        return versions.lazy.compactMap {
-            try? String(contentsOfFile: "\(libraries)/\($0)/site-packages/axe_core_python/axe.min.js", encoding: .utf8)
-        }.first
-    }()
-
-    /// What is wrong with the page that is open, by WCAG 2.1 A and AA and good practice: rule and element. `autocomplete-valid`
-    /// does not know `webauthn` yet (HTML section 4.10.18.7.1).
-    static func findings(_ browser: Browser) throws -> [String] {
-        guard let script else { return [] }
-        let found = try browser.value(
-            script + """
-                ;return axe.run(document, {rules: {'autocomplete-valid': {enabled: false}}, runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(result =>
-                    result.violations.flatMap(rule => rule.nodes.map(node => rule.id + ': ' + node.html)));
-                """)
-        return found as? [String] ?? ["axe gave no answer: \(found)"]
-    }
-}
-
 @Suite(needsPostfix, Browser.isThere) struct RelaySignInTests {
     @Test(.enabled(if: Axe.script != nil, "skipped: no Python with Authlib and axe-core (make test-tools)"))
     func aUserSignsUpHidesTheAddressAndComesBackByPasskey() throws {
@@ -70,26 +45,10 @@ enum Axe {
         }
     }
 
-    /// Looks at the page that is open: in each width and both schemes it fits, can be pressed and read.
+    /// Looks at the page that is open.
     private func look(_ browser: Browser, _ name: String, _ language: String) throws {
-        #expect(try browser.value("return document.documentElement.lang") as? String == language, "\(name)")
-        let direction = try browser.value("return getComputedStyle(document.body).direction") as? String
-        #expect(direction == (language == "ar" ? "rtl" : "ltr"), "\(name)")
-        for (variant, width, dark) in [("light", 1000, false), ("dark", 390, true), ("small", 320, false)] {
-            let picture = try browser.screenshot(width: width, dark: dark)
-            if let folder = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] {
-                try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-                try picture.write(to: URL(fileURLWithPath: folder).appendingPathComponent("\(name)-\(language)-\(variant).png"))
-            }
-            let overflow = try browser.value("return document.documentElement.scrollWidth - window.innerWidth") as? Int
-            #expect(overflow.map { $0 <= 0 } == true, "\(name) in \(language) at \(width): \(overflow ?? -1) too wide")
-            let findings = try Axe.findings(browser)
-            #expect(findings == [], "\(name) in \(language), \(variant): \(findings.joined(separator: "; "))")
-        }
-        let small = try browser.value(
-            "return [...document.querySelectorAll('button, .button, .choice, select')].filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.textContent)"
-        )
-        #expect((small as? [Any])?.isEmpty == true, "\(name): \(small)")
+        let findings = try PageLook(browser).findings("sign-in-\(name)", language)
+        #expect(findings == [], "\(findings.joined(separator: "\n"))")
     }
 
     @Test func everyPageOfASignInFitsAndReadsWellInEveryLanguage() throws {

@@ -8,14 +8,19 @@ import Synchronization
 final class Receiver: Sendable {
     private let channel: any Channel
     let port: Int
+    private let answered: Counter
+    /// Requests answered so far.
+    var arrived: Int { answered.count.load(ordering: .relaxed) }
 
     init() async throws {
+        let answered = Counter()
+        self.answered = answered
         channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
-                    try channel.pipeline.syncOperations.addHandler(Handler())
+                    try channel.pipeline.syncOperations.addHandler(Handler(answered))
                 }
             }.bind(host: "127.0.0.1", port: 0).get()
         port = channel.localAddress?.port ?? 0
@@ -23,12 +28,17 @@ final class Receiver: Sendable {
 
     func stop() async { try? await channel.close() }
 
+    private final class Counter: Sendable { let count = Atomic(0) }
+
     private final class Handler: ChannelInboundHandler {
         typealias InboundIn = HTTPServerRequestPart
         typealias OutboundOut = HTTPServerResponsePart
+        private let answered: Counter
+        init(_ answered: Counter) { self.answered = answered }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             guard case .end = unwrapInboundIn(data) else { return }
+            answered.count.add(1, ordering: .relaxed)
             let head = HTTPResponseHead(version: .http1_1, status: .accepted, headers: ["Content-Length": "0"])
             context.write(wrapOutboundOut(.head(head)), promise: nil)
             context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)

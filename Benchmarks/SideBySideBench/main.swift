@@ -116,14 +116,15 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     let before = world.database.repetitions
     async let beside = changes(world, users: users, threads: 4) { isOver.withLock { $0 } }
     let second = ContinuousClock.now
-    // Until what was there at the beginning is away.
+    // For as many deliveries as were measured alone, those of changes among them.
+    let arrived = receiver.arrived
     let done = Task { @Sendable in await delivery.deliverDue() }
-    while try world.store.outbox.backlog(limit: Int(Int32.max)).events > 500 { try await Task.sleep(for: .milliseconds(50)) }
-    let took = seconds(ContinuousClock.now - second)
+    while receiver.arrived - arrived < count { try await Task.sleep(for: .milliseconds(10)) }
+    let (arrivals, took) = (receiver.arrived - arrived, seconds(ContinuousClock.now - second))
     isOver.withLock { $0 = true }
     let changed = try await beside
     await done.value
-    let both = (Double(count) + changed * took) / took
+    let both = Double(arrivals) / took
     report.add(BenchResult("deliver.beside", both, "events/s", ratio: both / rate, against: "deliver"))
     report.add(BenchResult("changes", alone, "changes/s"))
     report.add(BenchResult("changes.beside", changed, "changes/s", ratio: changed / alone, against: "changes"))

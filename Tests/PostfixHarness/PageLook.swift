@@ -1,4 +1,4 @@
-// Looks at a page in a real browser: whether it fits, can be pressed and read, in every width, light and dark; and keeps pictures.
+// Looks at a page in a real browser: whether it fits, can be pressed and read, in every width, light and dark; keeps pictures.
 
 import Foundation
 

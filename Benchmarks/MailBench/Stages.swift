@@ -46,6 +46,9 @@ private struct TimedDirectory: RelayDirectory {
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try clock.measure("store: sources") { () throws(DirectoryFailure) in try base.sources(covering: author) }
     }
+    func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+        try clock.measure("store: blocks") { () throws(DirectoryFailure) in try base.isBlocked(author, by: account) }
+    }
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         try clock.measure("store: tokens") { () throws(DirectoryFailure) in try base.storedAddress(token) }
     }

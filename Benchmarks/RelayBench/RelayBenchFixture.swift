@@ -12,6 +12,7 @@ struct BenchDirectory: RelayDirectory, ForgetfulRecords {
     func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount? { account }
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? { account }
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] { account.sources }
+    func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool { false }
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool { false }
 }
 

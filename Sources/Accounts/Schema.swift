@@ -45,5 +45,6 @@ extension Migration {
         Migration(43, "signUps", PackageResources._043_signUps_sql),
         Migration(44, "devices", PackageResources._044_devices_sql),
         Migration(47, "accountNotes", PackageResources._047_accountNotes_sql),
+        Migration(49, "accountRefusals", PackageResources._049_accountRefusals_sql),
     ]
 }

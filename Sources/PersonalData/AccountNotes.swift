@@ -59,12 +59,17 @@ package struct AccountNotes: Sendable, Hashable {
 }
 
 extension UserExportRepository {
+    /// Throws `notFound` where the account is not the user's.
+    func requireOwn(_ connection: any DatabaseConnection, user id: String, account: Int64) throws(StoreFailure) {
+        let user = try connection.userNumber(id)
+        let found: Int64? = try connection.value("SELECT id FROM accounts WHERE id = \(account) AND user_id = \(user)")
+        guard found != nil else { throw .refused(.notFound, "there is no such address") }
+    }
+
     /// Writes a name and a note in place of what was there. Throws `notFound` where the account is not the user's.
     package func setNotes(user id: String, account: Int64, _ notes: AccountNotes) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
-            let user = try connection.userNumber(id)
-            let found: Int64? = try connection.value("SELECT id FROM accounts WHERE id = \(account) AND user_id = \(user)")
-            guard found != nil else { throw .refused(.notFound, "there is no such address") }
+            try requireOwn(connection, user: id, account: account)
             func sealed(_ text: String, _ part: AccountNotes.Part) throws(StoreFailure) -> SealedValue? {
                 text.isEmpty ? nil : try sealer.seal(text, part.context(account), connection)
             }

@@ -172,6 +172,7 @@ package struct UserExportRepository: Sendable {
         case .words: try read { (text: String) in .words(text.split(separator: " ").map(String.init)) }
         case .json: try read { .json($0) }
         case .counter: try read { (kind: CounterKind) in .text(kind.name) }
+        case .refusal: try read { (kind: RefusalKind) in .text(kind.name) }
         case .userName: try sealer.name(row, user: user).map { .text($0) } ?? .null
         case .passkeyName:
             try SealedValue(row: row, "name").map { sealed throws(StoreFailure) in
@@ -185,6 +186,22 @@ package struct UserExportRepository: Sendable {
             try SealedValue(row: row, "address").map { sealed throws(StoreFailure) in
                 .text(try sealer.openAddress(sealed, .storedToken(row["token"])).wireForm)
             } ?? .null
+        }
+    }
+}
+
+extension RefusalKind {
+    /// For people.
+    fileprivate var name: String {
+        switch self {
+        case .forwardingOff: "forwarding_off"
+        case .stopped: "you_had_stopped"
+        case .inbox: "inbox_not_confirmed_or_refusing"
+        case .limit: "daily_limit"
+        case .stranger: "sender_not_of_the_team"
+        case .unproved: "sender_not_proved"
+        case .blocked: "sender_blocked"
+        case .content: "could_not_be_passed_on"
         }
     }
 }

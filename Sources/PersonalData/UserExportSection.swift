@@ -7,7 +7,7 @@ import Database
 struct UserExportSection: Sendable {
     /// How a column reads.
     enum Kind: Sendable {
-        case integer, text, flag, time, day, words, json, counter
+        case integer, text, flag, time, day, words, json, counter, refusal
         /// In columns `name_key` and `name_sealed`.
         case userName
         case passkeyName
@@ -184,6 +184,17 @@ struct UserExportSection: Sendable {
                     ("count", .integer, "x.count"),
                 ],
                 "FROM daily_counters x \(ofUser) ORDER BY x.day, x.account_id, x.kind"),
+            UserExportSection(
+                "refusals_by_day",
+                [
+                    ("account", .integer, "x.account_id"), ("day", .day, "x.day"), ("why", .refusal, "x.kind"),
+                    ("sender_as_claimed", .text, "x.domain"), ("count", .integer, "x.count"), ("last_at", .time, "x.last_at"),
+                ],
+                "FROM account_refusals x \(ofUser) ORDER BY x.day, x.account_id, x.kind, x.domain"),
+            UserExportSection(
+                "blocked_senders",
+                [("account", .integer, "x.account_id"), ("sender", .text, "x.value"), ("since", .time, "x.created_at")],
+                "FROM account_blocks x \(ofUser) ORDER BY x.account_id, x.value"),
             UserExportSection(
                 "stored_correspondents",
                 [

@@ -28,7 +28,7 @@ extension PortalPage {
             }
         } catch let refusal as StoreFailure where refusal.isRefusal {
             return try await showAccount(
-                request, session, notesProblem: request.sentence(refusal), status: .unprocessableContent)
+                request, session, problem: (.notes, request.sentence(refusal)), status: .unprocessableContent)
         }
         return request.redirect("/me/addresses/\(account.number)", told: "noted", of: account.number)
     }

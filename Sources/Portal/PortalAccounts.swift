@@ -8,6 +8,9 @@ import InternetMessage
 import PersonalData
 import RelayCore
 
+/// The forms of an address's page that can say what is wrong with what was entered.
+enum AccountForm { case notes, write, block }
+
 extension PortalPage {
     /// Days that "lately" stands for.
     static let recentDays: Int64 = 30
@@ -88,7 +91,7 @@ extension PortalPage {
     }
 
     func showAccount(
-        _ request: PortalRequest, _ session: PageSession, problem: String? = nil, notesProblem: String? = nil,
+        _ request: PortalRequest, _ session: PageSession, problem: (form: AccountForm, text: String)? = nil,
         status: HTTPResponse.Status = .ok, written: (to: String, reverse: String)? = nil
     ) async throws -> Response {
         let account = try await account(request, session)
@@ -120,12 +123,19 @@ extension PortalPage {
         values.merge(choices(of: account, inboxes)) { $1 }
         values["sources"] = sources.map { ["name": $0.kind == .domain ? "…@\($0.value)" : $0.value] }
         values["can_write"] = account.isActive && !sources.isEmpty
-        values["typed_name"] = notesProblem == nil ? account.notes.name : request.form["name"] ?? ""
-        values["typed_note"] = notesProblem == nil ? account.notes.note : request.form["note"] ?? ""
-        if let notesProblem { values["notes_problem"] = notesProblem }
-        if let problem {
+        values.merge(try await refusals(of: account, words)) { $1 }
+        (values["typed_name"], values["typed_note"]) = (account.notes.name, account.notes.note)
+        switch problem?.form {
+        case .notes:
+            (values["typed_name"], values["typed_note"]) = (request.form["name"] ?? "", request.form["note"] ?? "")
+            values["notes_problem"] = problem?.text
+        case .write:
             values["typed"] = request.form["correspondent"] ?? ""
-            values["problem"] = problem
+            values["problem"] = problem?.text
+        case .block:
+            values["typed_sender"] = request.form["sender"] ?? ""
+            values["block_problem"] = problem?.text
+        case nil: break
         }
         if let written {
             values["written"] = true
@@ -183,17 +193,22 @@ extension PortalPage {
         guard let correspondent = try? AddrSpec.typed(typed) else {
             return try await showAccount(
                 request, session,
-                problem: request.language.text(
-                    "That is not a valid email address. Enter only the address, as in help@example.com."),
+                problem: (
+                    .write,
+                    request.language.text("That is not a valid email address. Enter only the address, as in help@example.com.")
+                ),
                 status: .unprocessableContent)
         }
         let covers = try await pool.run { try store.sources.teams(registering: correspondent).contains(account.team.number) }
         guard covers else {
             return try await showAccount(
                 request, session,
-                problem: request.language.text(
-                    "{team} has not registered that address: you can write only to those listed below.",
-                    ["team": account.team.name]),
+                problem: (
+                    .write,
+                    request.language.text(
+                        "{team} has not registered that address: you can write only to those listed below.",
+                        ["team": account.team.name])
+                ),
                 status: .unprocessableContent)
         }
         guard let number = UInt64(exactly: account.number).flatMap(AccountNumber.init) else { throw PortalRefusal.notFound }
@@ -207,7 +222,7 @@ extension PortalPage {
             guard isStored else {
                 return try await showAccount(
                     request, session,
-                    problem: request.language.text("Too many new addresses today; try again after midnight (UTC)."),
+                    problem: (.write, request.language.text("Too many new addresses today; try again after midnight (UTC).")),
                     status: .unprocessableContent)
             }
         }

@@ -27,6 +27,10 @@ package struct ProbingDirectory: RelayDirectory {
         number == ProbeIdentity.account ? probe.account(now: now()) : try base.account(number)
     }
 
+    package func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+        try base.isBlocked(author, by: account)
+    }
+
     package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         let team = RegisteredSource(scope: .address(probe.team))
         return team.covers(author) ? [team] : try base.sources(covering: author)

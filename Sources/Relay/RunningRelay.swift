@@ -77,7 +77,7 @@ package final class RunningRelay: Sendable {
     /// Listens for Postfix, and serves it once the service runs.
     /// - Parameters:
     ///   - deadline: how long transactions under way may take once shutdown was asked for.
-    ///   - rejected: called for each forward that was refused to a proved sender.
+    ///   - rejected: called for each forward that was refused.
     ///   - announce: called with the socket once signals are handled.
     package func listen(
         deadline: Duration, rejected: @escaping @Sendable (RejectionEvent) -> Void, announce: @escaping @Sendable (String) -> Void
@@ -129,8 +129,9 @@ extension MilterDiagnostic {
 extension RejectionEvent {
     fileprivate init(_ refused: RefusedForward) {
         self.init(
-            at: refused.at, author: refused.author, account: Int64(refused.account.rawValue),
-            tellsOfAccount: refused.isOfAccount, answer: refused.answer, reason: refused.reason,
+            at: refused.at, author: refused.attribution.author, account: Int64(refused.attribution.account.rawValue),
+            isRegistered: refused.attribution.isRegistered, tellsOfAccount: refused.isOfAccount, answer: refused.answer,
+            reason: refused.reason,
             reference: refused.reference)
     }
 }

@@ -57,7 +57,7 @@ package struct StoreDirectory: RelayDirectory {
                 UserInbox(address: $0, isVerified: record.isInboxVerified, isSuspended: record.isInboxSuspended)
             },
             inboxes: [], sharedName: nil, sources: record.sources.compactMap(Self.source),
-            successors: successors)
+            successors: successors, hasBlocks: record.hasBlocks)
     }
 
     package func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount? {
@@ -82,6 +82,10 @@ package struct StoreDirectory: RelayDirectory {
         try reading {
             try store.sources.sources(covering: author).compactMap(Self.source).filter { $0.covers(author) }
         }
+    }
+
+    package func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+        try reading { try store.relay.isBlocked(author, account: Int64(account.rawValue)) }
     }
 
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {

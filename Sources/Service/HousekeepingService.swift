@@ -112,6 +112,7 @@ struct HousekeepingService: Service {
             while try store.transfers.endExpired(now: now()) == 500 {}
             while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
             while try store.verifications.deleteExpired(now: now()) == 1000 {}
+            while try store.rejections.deleteRefusals(now: now()) == 1000 {}
             for retention in try store.retention.all() { try delete(retention) }
             try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
             try store.serviceStatus.deleteExpired(before: now() - 86_400, minutes: now() - 2 * StatusReport.hour)

@@ -11,6 +11,7 @@ package final class MemoryDirectory: RelayDirectory {
         var accounts: [AccountNumber: RelayAccount] = [:]
         var stored: [String: AddrSpec] = [:]
         var used: [String: Int] = [:]
+        var blocked: Set<RegisteredSource> = []
         var once: Set<String> = []
         var marks: [AccountNumber: Set<[UInt8]>] = [:]
         var counts: [RelayCounter: Int] = [:]
@@ -72,6 +73,12 @@ package final class MemoryDirectory: RelayDirectory {
     package func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource] {
         try asked { Array(Set($0.accounts.values.flatMap(\.sources).filter { $0.covers(author) })) }
     }
+
+    package func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool {
+        try asked { state in state.blocked.contains { $0.covers(author) } }
+    }
+
+    package func block(_ source: RegisteredSource) { state.withLock { _ = $0.blocked.insert(source) } }
 
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         try asked { state -> AddrSpec?? in .some(state.stored[token.localPart]) } ?? nil

@@ -160,6 +160,44 @@ import Testing
         }
     }
 
+    @Test func whatWasRefusedIsShownAndASenderIsBlockedAndUnblocked() async throws {
+        try await signedIn { fixture, anna in
+            #expect(try await anna.get("/me/addresses/1").text.contains("Nothing in the last 90 days."))
+            for (from, reason, answer) in [
+                ("x@spam.example", "unregistered-source", "550 5.7.1"), ("x@<b>.example", "unregistered-source", "550 5.7.1"),
+                ("ads@juice.example", "no-dkim", "550 5.7.20"),
+            ] {
+                try fixture.store.rejections.add([
+                    RejectionEvent(
+                        at: fixture.now, author: AddrSpec(localPart: "x", domain: String(from.split(separator: "@")[1])),
+                        account: 1, isRegistered: false, tellsOfAccount: false, answer: answer, reason: reason, reference: "r")
+                ])
+            }
+            var text = try await anna.get("/me/addresses/1").text
+            #expect(text.contains("The sender is not known to belong to The &lt;Juice&gt; Company<br>"))
+            #expect(text.contains("spam.example</bdi>") && text.contains("The sender could not prove who it is"))
+            #expect(!text.contains("<b>.example"))
+            // Blocked by what was typed, in the same place when it was wrong.
+            let wrong = try await anna.submit("/me/addresses/1/block", ["sender": "other.example"])
+            #expect(wrong.status == 422 && wrong.text.contains("Mail from there does not come to this address."))
+            #expect(wrong.text.contains("value=\"other.example\""))
+            #expect(try await anna.submit("/me/addresses/1/block", ["sender": "ads@juice.example"]).status == 303)
+            text = try await anna.get("/me/addresses/1").text
+            #expect(text.contains("<code>ads@juice.example</code>") && text.contains("Mail from there is refused from now on."))
+            let data = try await anna.get("/me/data.json").text
+            #expect(data.contains("ads@juice.example") && data.contains("\"sender_not_of_the_team\""))
+            // Nobody else's.
+            let bob = Browser(fixture)
+            try await bob.signIn("bob")
+            #expect(try await bob.submit("/me/addresses/1/block", ["sender": "juice.example"]).status == 404)
+            try await bob.get("/me")
+            #expect(try await bob.submit("/me/addresses/1/unblock", ["sender": "ads@juice.example"]).status == 404)
+            try await anna.get("/me/addresses/1")
+            #expect(try await anna.submit("/me/addresses/1/unblock", ["sender": "ads@juice.example"]).status == 303)
+            #expect(try await !anna.get("/me/addresses/1").text.contains("<code>ads@juice.example</code>"))
+        }
+    }
+
     @Test func anAddressGetsAnInboxOfItsOwnAndTheOldOneIsTold() async throws {
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me/addresses/1").text.contains("Inbox for this address"))

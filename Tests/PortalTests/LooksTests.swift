@@ -4,6 +4,7 @@
 import Accounts
 import Foundation
 import Hummingbird
+import InternetMessage
 import PersonalData
 import PostfixHarness
 import SignIn
@@ -60,6 +61,13 @@ struct LooksTests {
             DailyCounter(accountNumber: 1, day: today - 40, kind: .replied, count: 7),
             DailyCounter(accountNumber: 1, day: today - 1, kind: .inboxWritten, count: 2),
         ])
+        try store.rejections.add(
+            [("spam.example", "unregistered-source", "550 5.7.1"), ("juice.example", "forwarding-off", "550 5.2.1")].map {
+                RejectionEvent(
+                    at: fixture.now, author: AddrSpec(localPart: "x", domain: $0), account: 1, isRegistered: false,
+                    tellsOfAccount: false, answer: $2, reason: $1, reference: "r")
+            })
+        try store.persons.block(user: "anna", account: 1, "ads@juice.example", now: fixture.now)
         _ = try store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, name: "Soda for Android", change)
         _ = try store.grants.authorize(
             AuthorizationRequest(clientID: "com.soda.app", userID: "anna", emailKind: .real, sharesName: true), change)
@@ -102,6 +110,7 @@ struct LooksTests {
             try browser.open("\(url)/me")
             try browser.type("shop 65", into: "#search")
             try browser.click(".tools button")
+            _ = try browser.shows(".address h2", "Shop 65")
             try browser.click("form[action$='/forwarding'] button")
             _ = try browser.shows("[role=status]", "Shop 65")
             #expect(try browser.value("return document.querySelectorAll('.address.off').length") as? Int == 1)
@@ -109,6 +118,7 @@ struct LooksTests {
 
             try browser.open("\(url)/me?search=saft")
             try browser.click(".names h2 a")
+            _ = try browser.shows("h1", "Saft")
             try browser.click("#inbox option:last-child")
             try browser.click("form[action$='/inbox'] button")
             _ = try browser.shows("[role=status]", "")
@@ -164,6 +174,10 @@ struct LooksTests {
             try browser.click("form[action$='/write#write'] button")
             _ = try browser.shows("#problem", "")
             try look("address-problem")
+            try browser.type("spam.example", into: "#sender")
+            try browser.click("form[action$='/block#block'] button")
+            _ = try browser.shows("#sender-problem", "")
+            try look("address-block-problem")
             try browser.open("\(url)/me/addresses/1")
             try browser.type("help@juice.example", into: "#correspondent")
             try browser.click("form[action$='/write#write'] button")

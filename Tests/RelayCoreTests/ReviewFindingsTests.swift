@@ -118,7 +118,7 @@ import Testing
     /// A suspended inbox of one team's user was among the refusals of every team with a source that covers the author.
     @Test func whatIsOfAnAccountIsToldToItsTeamAlone() {
         let ofAccount: [Refusal] = [
-            .forwardingOff, .retired, .inboxUnverified, .inboxSuspended, .dailyLimit(1), .storedAddressLimit(1),
+            .forwardingOff, .senderBlocked, .retired, .inboxUnverified, .inboxSuspended, .dailyLimit(1), .storedAddressLimit(1),
             .textAddressLimit(1),
         ]
         #expect(ofAccount.filter { !$0.reason.isOfAccount } == [])

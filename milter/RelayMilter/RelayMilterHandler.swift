@@ -57,9 +57,7 @@ package final class RelayMilterHandler: MilterHandler {
 package struct RefusedForward: Sendable, Hashable {
     /// Seconds since 1970.
     package let at: Int64
-    /// Of the From field, proved or not: a team registered it.
-    package let author: AddrSpec
-    package let account: AccountNumber
+    package let attribution: ForwardAttribution
     /// As in `550 5.7.26`.
     package let answer: String
     /// The stable word of `RelayReason`.

@@ -31,7 +31,7 @@ final class RelayMilterSession: MilterSession {
     /// Names one message in the log and in the replies that Postern gives for it.
     private var reference = ""
     /// What is still reported of a transaction that `refusal` has ended.
-    private var lost: (direction: TransactionDirection?, attribution: (author: AddrSpec, account: AccountNumber)?) = (nil, nil)
+    private var lost: (direction: TransactionDirection?, attribution: ForwardAttribution?) = (nil, nil)
     private var queueID = ""
 
     init(connection: MilterConnection, handler: RelayMilterHandler) {
@@ -258,10 +258,10 @@ final class RelayMilterSession: MilterSession {
         if let direction = transaction?.direction ?? lost.direction {
             handler.metrics.messages(direction.rawValue, isDeferred ? "deferred" : "refused").add()
         }
-        guard let (author, account) = transaction?.forwardAttribution ?? lost.attribution else { return }
+        guard let attribution = transaction?.forwardAttribution ?? lost.attribution else { return }
         handler.refused(
             RefusedForward(
-                at: handler.now(), author: author, account: account, answer: "\(refusal.reply.code) \(refusal.reply.enhanced)",
+                at: handler.now(), attribution: attribution, answer: "\(refusal.reply.code) \(refusal.reply.enhanced)",
                 reason: refusal.reason.code, isOfAccount: refusal.reason.isOfAccount, reference: reference))
     }
 

@@ -80,7 +80,7 @@ package struct AccountRepository: Sendable {
         try tracker.snapshot(.ending(account))
         if try connection.clearAccount(account, rows: &rows) { return try end(connection, account: account) }
         try retireNames(connection, account: account)
-        for table in ["relay_addresses", "external_identities", "transfer_subs", "account_notes"] {
+        for table in ["relay_addresses", "external_identities", "transfer_subs", "account_notes", "account_blocks"] {
             try connection.run("DELETE FROM \(raw: table) WHERE account_id = \(account)")
         }
         try connection.run("DELETE FROM account_transfers WHERE old_account = \(account) OR new_account = \(account)")

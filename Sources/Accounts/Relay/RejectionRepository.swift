@@ -8,12 +8,12 @@ package struct RejectionRepository: Sendable {
     let database: any Database
 
     /// Writes what was refused down for every team that registered the author, or, where a refusal says something of the account,
-    /// for the account's own team if it is one of them.
+    /// for the account's own team if it is one of them; and for the account's user, in terms of their own.
     package func add(_ events: [RejectionEvent]) throws(StoreFailure) {
         guard !events.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in
             var rows: [(team: Int64, source: String, event: RejectionEvent)] = []
-            for event in events { rows += try teams(connection, event).map { ($0.0, $0.1, event) } }
+            for event in events where event.isRegistered { rows += try teams(connection, event).map { ($0.0, $0.1, event) } }
             // Every host takes rows in the same order, so that two of them never wait for each other.
             for row in rows.sorted(by: {
                 ($0.team, $0.event.at / 3600, $0.source, $0.event.answer, $0.event.reason, $0.event.at)
@@ -28,6 +28,7 @@ package struct RejectionRepository: Sendable {
                         SET count = rejections.count + 1, last_at = excluded.last_at, reference = excluded.reference
                     """)
             }
+            try AccountRefusals(events).add(to: connection)
         }
     }
 

@@ -20,12 +20,14 @@ package struct Rejection: Sendable, Hashable {
     package let reference: String
 }
 
-/// A refusal as the relay met with it, before it is known whose it is.
+/// A refusal of a forward as the relay met with it, before it is known whose it is.
 package struct RejectionEvent: Sendable, Hashable {
     /// Seconds since 1970.
     package let at: Int64
     /// The address in From. Only the source that it is in is stored.
     package let author: AddrSpec
+    /// Whether a team registered the author: no other team is told of it.
+    package let isRegistered: Bool
     /// The account that it was for; told to its own team alone where the refusal says something of the account.
     package let account: Int64
     package let tellsOfAccount: Bool
@@ -34,11 +36,13 @@ package struct RejectionEvent: Sendable, Hashable {
     package let reference: String
 
     package init(
-        at: Int64, author: AddrSpec, account: Int64, tellsOfAccount: Bool, answer: String, reason: String, reference: String
+        at: Int64, author: AddrSpec, account: Int64, isRegistered: Bool = true, tellsOfAccount: Bool, answer: String,
+        reason: String, reference: String
     ) {
         self.at = at
         self.author = author
         self.account = account
+        self.isRegistered = isRegistered
         self.tellsOfAccount = tellsOfAccount
         self.answer = answer
         self.reason = reason

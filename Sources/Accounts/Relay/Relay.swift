@@ -26,6 +26,8 @@ package struct RelayAddressRecord: Sendable {
     package var sources: [OutboundSource] = []
     /// Messages forwarded for the account on the day that was asked for.
     package var forwarded = 0
+    /// Whether the user has blocked senders (`RelayRepository.isBlocked`).
+    package var hasBlocks = false
 }
 
 /// One inbox of an account's user.

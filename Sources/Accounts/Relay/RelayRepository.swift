@@ -71,6 +71,7 @@ package struct RelayRepository: Sendable {
             isRetired: retiredAt != nil, hasLiveGrant: hasLiveGrant(connection, row, account: row["id"]), inbox: inbox(row),
             isInboxVerified: verifiedAt != nil, isInboxSuspended: suspendedAt != nil, forwarded: row["forwarded"] ?? 0)
         record.sources = try Self.sources(rows)
+        record.hasBlocks = try row["has_blocks"]
         return record
     }
 
@@ -95,6 +96,7 @@ package struct RelayRepository: Sendable {
                 AS has_successors,
             (SELECT n.count FROM daily_counters n WHERE n.account_id = a.id AND n.day = \(now.map(Day.number)) AND n.kind = 1)
                 AS forwarded,
+            CASE WHEN EXISTS (SELECT 1 FROM account_blocks b WHERE b.account_id = a.id) THEN 1 ELSE 0 END AS has_blocks,
             t.loses_apps
         FROM relay_addresses r
         JOIN accounts a ON a.id = r.account_id
@@ -103,6 +105,12 @@ package struct RelayRepository: Sendable {
         LEFT JOIN inboxes i ON i.id = a.target_inbox
         LEFT JOIN outbound_sources s ON s.team_id = t.id
         """
+    }
+
+    /// Whether the account's user has blocked this address, its domain or one above that.
+    package func isBlocked(_ author: AddrSpec, account: Int64) throws(StoreFailure) -> Bool {
+        let values = SourceRepository.values(covering: author).reduce("''" as SQL) { "\($0), \($1)" }
+        return try !database.rows("SELECT 1 FROM account_blocks WHERE account_id = \(account) AND value IN (\(values))").isEmpty
     }
 
     /// Everything about an account by the number in a token, or nil for one that does not exist.

@@ -206,6 +206,7 @@ private enum RemovedRows {
             Table(name: "stored_tokens", key: "token", condition: "account_id = \(account)"),
             Table(name: "once_marks", key: "account_id, purpose, mark", condition: "account_id = \(account)"),
             Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = \(account)"),
+            Table(name: "account_refusals", key: "account_id, day, kind, domain", condition: "account_id = \(account)"),
         ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = \(account))")
     }
 

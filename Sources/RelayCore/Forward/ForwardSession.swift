@@ -106,6 +106,9 @@ final class ForwardSession {
             ?? false
         guard account.isActive else { throw .retired }
         guard account.isForwardingOn else { throw .forwardingOff }
+        if account.hasBlocks, try Refusal.deferring(engine.directory.isBlocked(author, by: account.number)) {
+            throw .senderBlocked
+        }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
         guard !inbox.isSuspended else { throw .inboxSuspended }
         // Postfix would keep it for days.

@@ -58,6 +58,10 @@ extension Refusal {
     package static let forwardingOff = Refusal(
         550, "5.2.1", "The owner of this address has switched forwarding off", RelayReason("forwarding-off", isOfAccount: true))
 
+    package static let senderBlocked = Refusal(
+        550, "5.7.1", "The owner of this address does not accept mail from this sender",
+        RelayReason("sender-blocked", isOfAccount: true))
+
     package static let retired = Refusal(
         550, "5.1.6", "This address is no longer in use",
         RelayReason("address-retired", "no grants remain, or the address was retired", isOfAccount: true))

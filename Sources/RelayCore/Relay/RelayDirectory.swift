@@ -54,10 +54,13 @@ package struct RelayAccount: Sendable, Hashable {
     package let sources: [RegisteredSource]
     /// Whom the address leads to for mail of other teams: for a while after an app moved to one.
     package let successors: [RelayAccount]
+    /// Whether the user has blocked senders of this account: `RelayDirectory.isBlocked` tells which.
+    package let hasBlocks: Bool
 
     package init(
         number: AccountNumber, relayAddress: AddrSpec, isForwardingOn: Bool, isActive: Bool, inbox: UserInbox?,
-        inboxes: [UserInbox], sharedName: String?, sources: [RegisteredSource], successors: [RelayAccount] = []
+        inboxes: [UserInbox], sharedName: String?, sources: [RegisteredSource], successors: [RelayAccount] = [],
+        hasBlocks: Bool = false
     ) {
         self.number = number
         self.relayAddress = relayAddress
@@ -68,6 +71,7 @@ package struct RelayAccount: Sendable, Hashable {
         self.sharedName = sharedName
         self.sources = sources
         self.successors = successors
+        self.hasBlocks = hasBlocks
     }
 }
 
@@ -218,6 +222,9 @@ package protocol RelayDirectory: RelayRecords {
 
     /// The sources, of whatever team, that this address is in. A domain and its parents are few: one look-up each at most.
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource]
+
+    /// Whether the account's user has blocked this address, its domain or one above that.
+    func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool
 
     /// Takes the inbox of a verification as confirmed, where its proved author is the mailbox that was written to.
     /// - Returns: false where nothing is under way under this token, or the author is someone else.

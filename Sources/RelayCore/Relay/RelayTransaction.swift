@@ -73,10 +73,12 @@ package final class RelayTransaction {
         }
     }
 
-    /// Of a forward whose author someone registered: the author, proved or not, and the account that it was for.
-    package var forwardAttribution: (author: AddrSpec, account: AccountNumber)? {
-        guard case .forward = scope, let forward else { return nil }
-        return (forward.author, forward.account.number)
+    /// Whose a forward is, as far as its header section tells; nil where that names no one author.
+    package var forwardAttribution: ForwardAttribution? {
+        guard case .forward(let account) = scope else { return nil }
+        if let forward { return ForwardAttribution(author: forward.author, account: forward.account.number, isRegistered: true) }
+        guard case .success(let author) = AuthorAddress.parse(header: header) else { return nil }
+        return ForwardAttribution(author: author, account: account.number, isRegistered: false)
     }
 
     // MARK: RCPT
@@ -292,6 +294,14 @@ package final class RelayTransaction {
                 + targets.map { .addRecipient("<\($0.wireForm)>") },
             reasons: [RelayReason("operator-mail")])
     }
+}
+
+/// The author of a forward, proved or not, and the account that it was for.
+package struct ForwardAttribution: Sendable, Hashable {
+    package let author: AddrSpec
+    package let account: AccountNumber
+    /// Whether a team, this or another, registered the author.
+    package let isRegistered: Bool
 }
 
 /// What a transaction carries.

@@ -134,7 +134,7 @@ func home(
 
         try browser.click(".address-foot button")
         #expect(try browser.shows(".state", "Forwarding off"))
-        #expect(try browser.shows("[role=status]", "Forwarding is off"))
+        #expect(try browser.shows("[role=status]", "The Juice Company – Forwarding is off"))
         let refused = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))
         #expect(refused.data.map { "\($0)" }?.hasPrefix("550 5.2.1") == true, "\(refused)")
 
@@ -144,6 +144,22 @@ func home(
             try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
         #expect(try fixture.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
         #expect(try browser.shows(".address-foot .quiet", "1 message to you", at: url + "/me"))
+
+        // One address of the team is blocked, the rest comes through; the page says what was refused.
+        try browser.open(url + "/me/addresses/1")
+        try browser.type("news@juice.example", into: "#sender")
+        try browser.click("form[action$='/block#block'] button")
+        #expect(try browser.shows("[role=status]", "The Juice Company – Mail from there is refused from now on."))
+        let news = RelayFixtures.message(to: address)
+        let bill = news.replacingOccurrences(of: "From: news@", with: "From: billing@")
+        #expect(bill != news)
+        let blocked = try fixture.send(from: "bounce@juice.example", to: [address], news)
+        #expect(blocked.data.map { "\($0)" }?.hasPrefix("550 5.7.1 The owner of this address") == true, "\(blocked)")
+        #expect(try fixture.send(from: "bounce@juice.example", to: [address], bill).data?.code == 250)
+        #expect(try browser.shows("table bdi", "juice.example", at: url + "/me/addresses/1"))
+        try browser.click("form[action$='/unblock'] button")
+        #expect(try browser.shows("[role=status]", "The Juice Company – Mail from there comes through again."))
+        #expect(try fixture.send(from: "bounce@juice.example", to: [address], news).data?.code == 250)
 
         // To write first: the address that the page shows leads to the team, without the inbox.
         try browser.open(url + "/me/addresses/1")
@@ -243,8 +259,9 @@ func home(
         try browser.open(try link(try fixture.arrival(for: "anna@home.example")))
         try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.enter)
         #expect(try browser.shows("h1", "Your addresses"))
-        // Skip the head, then inbox, team, button; what has the focus can be seen to have it.
-        try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.tab + Browser.Key.tab)
+        // Skip the head, then inbox, team, copy, button; what has the focus can be seen to have it.
+        try browser.press(
+            Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.tab + Browser.Key.tab + Browser.Key.tab)
         #expect(try browser.focusedText.hasPrefix("Turn off"))
         let outline = try browser.value(
             "return getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth"

@@ -44,6 +44,26 @@ import Testing
             sources: sources ?? anna.sources)
     }
 
+    /// Only who is proved learns that the user has blocked them.
+    @Test func aBlockedSenderIsToldSoOnceProved() throws {
+        let anna = Fixture.anna
+        let account = RelayAccount(
+            number: anna.number, relayAddress: anna.relayAddress, isForwardingOn: true, isActive: true, inbox: anna.inbox,
+            inboxes: anna.inboxes, sharedName: nil, sources: anna.sources, hasBlocks: true)
+        func code(_ evidence: AuthenticationEvidence, _ blocked: RegisteredSource.Scope) -> String {
+            let fixture = Fixture(accounts: [account], evidence: evidence)
+            fixture.directory.block(RegisteredSource(scope: blocked))
+            return self.code(
+                fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.message).decision)
+        }
+        let billing = try #require(AddrSpec(envelope: "billing@app.example"))
+        let other = try #require(AddrSpec(envelope: "ads@app.example"))
+        #expect(code(.signed("app.example"), .address(billing)) == "550 5.7.1")
+        #expect(code(.signed("app.example"), .domain("app.example")) == "550 5.7.1")
+        #expect(code(.signed("app.example"), .address(other)) == "relay")
+        #expect(code(.signed("evil.example"), .domain("app.example")) == "550 5.7.26")
+    }
+
     // MARK: Proof
 
     @Test func alignedSignatureProves() {

@@ -1,0 +1,70 @@
+// What did not come through to one address and why, and whom its user blocks.
+
+import Accounts
+import Database
+import Hummingbird
+import PersonalData
+import SignIn
+
+extension PortalPage {
+    func block(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        guard account.address != nil else { throw PortalRefusal.notFound }
+        do {
+            try await pool.run {
+                try store.persons.block(
+                    user: session.userID, account: account.number, request.form["sender"] ?? "", now: now())
+            }
+        } catch let refusal as StoreFailure where refusal.isRefusal {
+            return try await showAccount(
+                request, session, problem: (.block, request.sentence(refusal)), status: .unprocessableContent)
+        }
+        return request.redirect("/me/addresses/\(account.number)", told: "blocked", of: account.number)
+    }
+
+    func unblock(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        try await pool.run {
+            try store.persons.unblock(user: session.userID, account: account.number, request.form["sender"] ?? "")
+        }
+        return request.redirect("/me/addresses/\(account.number)", told: "unblocked", of: account.number)
+    }
+
+    /// What the account's page says of both.
+    func refusals(of account: UserExportAccount, _ words: PortalText) async throws -> [String: Any] {
+        let time = now()
+        let (refusals, blocks) = try await pool.run {
+            (
+                try store.persons.refusals(account: account.number, now: time),
+                try store.persons.blocks(account: account.number)
+            )
+        }
+        return [
+            "refusals": refusals.map { refusal -> [String: Any] in
+                [
+                    "why": Self.reason(refusal.kind, team: account.team.name, words),
+                    "sender": refusal.domain.isEmpty ? words.language.text("other senders") : refusal.domain,
+                    "week": words.number(refusal.week), "month": words.number(refusal.month),
+                    "quarter": words.number(refusal.quarter),
+                ]
+            },
+            "has_refusals": !refusals.isEmpty, "blocks": blocks.map { ["sender": $0, "number": account.number] },
+            "has_blocks": !blocks.isEmpty,
+            "can_block": account.address != nil,
+        ]
+    }
+
+    private static func reason(_ kind: RefusalKind, team: String, _ words: PortalText) -> String {
+        let language = words.language
+        return switch kind {
+        case .forwardingOff: language.text("You had turned forwarding off")
+        case .stopped: language.text("You had stopped using the apps")
+        case .inbox: language.text("Your inbox was not confirmed, or took no mail")
+        case .limit: language.text("More than comes through in one day")
+        case .stranger: language.text("The sender is not known to belong to {team}", ["team": team])
+        case .unproved: language.text("The sender could not prove who it is")
+        case .blocked: language.text("You had blocked the sender")
+        case .content: language.text("The message could not be passed on safely")
+        }
+    }
+}

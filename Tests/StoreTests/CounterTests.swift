@@ -3,6 +3,7 @@
 import Database
 import Accounts
 import Foundation
+import Synchronization
 import Testing
 
 @Suite struct CounterTests {
@@ -179,6 +180,50 @@ import Testing
         for _ in 0..<3 { #expect(over.wait(timeout: .now() + 60) == .success) }
         try buffer.flush()
         #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 12)
+    }
+
+    /// Counts on their way into the store came on top of what others took up to the limit in the meantime.
+    @Test(arguments: Engine.all) func countsOnTheirWayHoldTheirPlacesBelowTheLimit(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let isNextHeld = Mutex(false)
+        let (held, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        @Sendable func hold() {
+            let isHeld = isNextHeld.withLock { isNext in
+                defer { isNext = false }
+                return isNext
+            }
+            guard isHeld else { return }
+            held.signal()
+            go.wait()
+        }
+        let database = RecordingDatabase(test.database, beforeWrite: hold)
+        let buffer = CounterBuffer(Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters)
+        // Ten are a part of the limit.
+        @Sendable func reserve() throws -> Bool {
+            try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: 0)
+        }
+        buffer.note(0, account: account, kind: .forwarded, day: 3, now: 0)
+        for _ in 0..<10 { #expect(try reserve()) }
+        // The eleventh takes the ten with it, and is held on its way.
+        let over = DispatchSemaphore(value: 0)
+        let last = Mutex(true)
+        isNextHeld.withLock { $0 = true }
+        Thread.detachNewThread {
+            let isGranted = (try? reserve()) ?? true
+            last.withLock { $0 = isGranted }
+            over.signal()
+        }
+        held.wait()
+        var granted = 10
+        while try reserve() { granted += 1 }
+        #expect(granted == 160)
+        go.signal()
+        #expect(over.wait(timeout: .now() + 60) == .success)
+        #expect(last.withLock { $0 } == false)
+        try buffer.flush()
+        #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 160)
     }
 
     @Test(arguments: Engine.all) func oneProcessNeverPassesTheLimitAndSeveralHardly(_ engine: Engine) async throws {

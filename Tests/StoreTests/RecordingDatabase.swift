@@ -15,9 +15,14 @@ final class RecordingDatabase: Database {
 
     private let afterWrite: @Sendable () throws(StoreFailure) -> Void
 
-    /// - Parameter afterWrite: called behind each change.
-    init(_ inner: any Database, afterWrite: @escaping @Sendable () throws(StoreFailure) -> Void = {}) {
-        (self.inner, self.afterWrite) = (inner, afterWrite)
+    private let beforeWrite: @Sendable () -> Void
+
+    /// Both are called for each change.
+    init(
+        _ inner: any Database, afterWrite: @escaping @Sendable () throws(StoreFailure) -> Void = {},
+        beforeWrite: @escaping @Sendable () -> Void = {}
+    ) {
+        (self.inner, self.beforeWrite, self.afterWrite) = (inner, beforeWrite, afterWrite)
     }
 
     var dialect: Dialect { inner.dialect }
@@ -39,6 +44,7 @@ final class RecordingDatabase: Database {
     }
 
     func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T {
+        beforeWrite()
         let result = try inner.write(durability) { connection throws(StoreFailure) in
             try body(Connection(inner: connection, database: self, isInChange: true))
         }

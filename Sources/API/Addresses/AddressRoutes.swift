@@ -75,6 +75,9 @@ package struct AddressRoutes: RouteModule {
         if let from, !(try store.sources.teams(registering: from).contains(team.number)) { reasons.append("unregistered-source") }
         if record.isRetired || !record.hasLiveGrant { reasons.append("address-retired") }
         if !record.isForwardingOn { reasons.append("forwarding-off") }
+        if let from, record.hasBlocks, try store.relay.isBlocked(from, account: record.accountNumber) {
+            reasons.append("sender-blocked")
+        }
         if record.inbox == nil || !record.isInboxVerified { reasons.append("inbox-unverified") }
         if used >= messagesPerDay { reasons.append("daily-limit") }
         return Finding(

@@ -54,7 +54,9 @@ struct AccountRefusals {
         let domain: String
 
         static func < (left: Key, right: Key) -> Bool {
-            (left.account, left.day, left.kind.rawValue, left.domain) < (right.account, right.day, right.kind.rawValue, right.domain)
+            (left.account, left.day, left.kind.rawValue, left.domain) < (
+                right.account, right.day, right.kind.rawValue, right.domain
+            )
         }
     }
 

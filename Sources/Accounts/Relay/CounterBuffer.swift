@@ -22,6 +22,8 @@ package final class CounterBuffer: Sendable {
         var pending = 0
         /// On its way into the store: where that is slow, no more than a part is ahead of it all the same.
         var writing = 0
+        /// Of those, what will be counted there whatever the limit: places that no other may take meanwhile.
+        var owed = 0
         /// What the store held when it was last read or written, in seconds since 1970.
         var known: Known?
     }
@@ -82,7 +84,7 @@ package final class CounterBuffer: Sendable {
     package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws(StoreFailure) -> Bool {
         let key = Key(account: account, day: day, kind: kind)
         let part = limit / Self.parts
-        let (pending, turn): (Int?, Int) = state.withLock { state in
+        let (pending, owed, turn): (Int?, Int, Int) = state.withLock { state in
             var entry = state.entries[key] ?? Entry()
             defer { if entry != Entry() { state.entries[key] = entry } }
             let ahead = entry.pending + entry.writing
@@ -90,19 +92,20 @@ package final class CounterBuffer: Sendable {
                 known.count + ahead < limit - Self.reserved * part
             {
                 entry.pending += 1
-                return (nil, state.turns)
+                return (nil, 0, state.turns)
             }
             // Whatever happens to these, they are written with this one, or come back. This one is in view as well until the
             // count is known.
             defer {
                 entry.writing += entry.pending + 1
+                entry.owed += entry.pending
                 entry.pending = 0
             }
-            return (entry.pending, state.turns)
+            return (entry.pending, entry.owed, state.turns)
         }
         guard let pending else { return true }
         do {
-            let count = try repository.reserve(account: account, kind: kind, day: day, limit: limit, adding: pending)
+            let count = try repository.reserve(account: account, kind: kind, day: day, limit: limit - owed, adding: pending)
             reserved(pending, key, count: count ?? limit, turn: turn, now: now)
             return count != nil
         } catch {
@@ -118,6 +121,7 @@ package final class CounterBuffer: Sendable {
         state.withLock { state in
             var entry = state.entries[key] ?? Entry()
             entry.writing -= pending + 1
+            entry.owed -= pending
             if let known = entry.known, now - known.at <= Self.freshness {
                 // Who wrote earlier may come later: counts rise.
                 if known.count < count { entry.known = Known(count: count, at: known.at) }
@@ -133,6 +137,7 @@ package final class CounterBuffer: Sendable {
         state.withLock { state in
             var entry = state.entries[key] ?? Entry()
             entry.writing -= count
+            entry.owed -= count
             if !isWritten { entry.pending += count }
             state.entries[key] = entry == Entry() ? nil : entry
         }
@@ -162,7 +167,7 @@ package final class CounterBuffer: Sendable {
             // What was known is too old with this; what is on its way stays in view until it is there.
             state.entries = state.entries.compactMapValues { entry in
                 let writing = entry.writing + entry.pending
-                return writing == 0 ? nil : Entry(writing: writing)
+                return writing == 0 ? nil : Entry(writing: writing, owed: entry.owed + entry.pending)
             }
             return counts
         }

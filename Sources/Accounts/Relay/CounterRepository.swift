@@ -11,7 +11,7 @@ package struct CounterRepository: Sendable {
         try reserve(account: account, kind: kind, day: day, limit: limit, adding: 0) != nil
     }
 
-    /// As above, and writes what was counted in memory before, whatever the limit.
+    /// As above, and writes what was counted in memory before, whatever the limit; which may be none or less by then.
     /// - Returns: the count with the new one; nil where that would pass the limit.
     func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int) throws(StoreFailure) -> Int? {
         guard limit > 0 || pending > 0 else { return nil }

@@ -209,8 +209,8 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "Accounts", "Administration", "Concurrency", "Decisions", "Doctor", "Events", "HTTP", "Monitoring",
-                "PosternConfiguration", "PosternMetrics", "Relay", "Web", logging, serviceLifecycle, unixSignals,
+                "Accounts", "Administration", "Concurrency", "Database", "Decisions", "Doctor", "Events", "HTTP", "Monitoring",
+                "PersonalData", "PosternConfiguration", "PosternMetrics", "Relay", "Web", logging, serviceLifecycle, unixSignals,
             ], swiftSettings: strict),
         .target(
             name: "Sandbox",

@@ -46,5 +46,6 @@ extension Migration {
         Migration(44, "devices", PackageResources._044_devices_sql),
         Migration(47, "accountNotes", PackageResources._047_accountNotes_sql),
         Migration(49, "accountRefusals", PackageResources._049_accountRefusals_sql),
+        Migration(50, "forwardingSwitches", PackageResources._050_forwardingSwitches_sql),
     ]
 }

@@ -1,8 +1,45 @@
-// What was refused on its way to a user, and whom the user blocks: read and set on the user's own page.
+// What was refused on its way to a user, for the user alone: counts by day, kind and the domain that the sender named.
 
 import Accounts
 import Database
-import InternetMessage
+
+/// Why a forward did not come through, as its user is told. The raw values are in databases: never change or reuse one.
+package enum RefusalKind: Int64, SQLCodable, Sendable, Hashable, CaseIterable {
+    /// The user had switched forwarding off.
+    case forwardingOff = 1
+    /// The user had stopped using every app of the team.
+    case stopped = 2
+    /// The user's inbox was not confirmed, or refused too much.
+    case inbox = 3
+    /// More than a day's limit.
+    case limit = 4
+    /// The sender is none of the team's.
+    case stranger = 5
+    /// The sender names a domain of the team's, and nothing proves it.
+    case unproved = 6
+    /// The user had blocked the sender.
+    case blocked = 7
+    /// The message cannot be read safely, or not be rewritten.
+    case content = 8
+
+    /// - Parameters:
+    ///   - reason: the stable word of the relay's reason.
+    ///   - answer: as in `550 5.7.26`.
+    /// - Returns: nil for what the sender only has to try again, whatever the user does.
+    init?(reason: String, answer: String) {
+        switch reason {
+        case "forwarding-off": self = .forwardingOff
+        case "address-retired": self = .stopped
+        case "inbox-unverified", "inbox-suspended": self = .inbox
+        case "daily-limit", "stored-address-limit", "text-address-limit", "too-many-text-addresses": self = .limit
+        case "unregistered-source", "unknown-address": self = .stranger
+        case "sender-blocked": self = .blocked
+        case _ where answer.hasPrefix("4"): return nil
+        case _ where ["5.7.20", "5.7.23", "5.7.26"].contains { answer.hasSuffix($0) }: self = .unproved
+        default: self = .content
+        }
+    }
+}
 
 /// Refusals of one kind that named one domain.
 package struct AccountRefusal: Sendable, Hashable {
@@ -17,9 +54,79 @@ package struct AccountRefusal: Sendable, Hashable {
     package let lastAt: Int64
 }
 
+/// Refusals gathered by account, day, kind and domain.
+struct AccountRefusals {
+    /// Distinct domains that are kept of an account and day: a sender can name any number. Those beyond count under none.
+    static let maximumDomains = 20
+    /// Days for which they are kept: the page shows as many.
+    static let days: Int64 = 90
+
+    private struct Key: Hashable, Comparable {
+        let account: Int64
+        let day: Int64
+        let kind: RefusalKind
+        let domain: String
+
+        static func < (left: Key, right: Key) -> Bool {
+            (left.account, left.day, left.kind.rawValue, left.domain) < (
+                right.account, right.day, right.kind.rawValue, right.domain
+            )
+        }
+    }
+
+    private var counts: [Key: (count: Int, last: Int64)] = [:]
+
+    init(_ events: [RejectionEvent]) {
+        for event in events {
+            guard let kind = RefusalKind(reason: event.reason, answer: event.answer) else { continue }
+            let domain = event.author.folded.domain
+            let key = Key(
+                account: event.account, day: Day.number(event.at), kind: kind, domain: domain.utf8.count <= 253 ? domain : "")
+            let known = counts[key] ?? (0, 0)
+            counts[key] = (known.count + 1, max(known.last, event.at))
+        }
+    }
+
+    /// Adds them to what is there. Every host takes rows in the same order, so that two of them never wait for each other.
+    func add(to connection: any DatabaseConnection) throws(StoreFailure) {
+        for (key, value) in counts.sorted(by: { $0.key < $1.key }) {
+            let others: [String] = try connection.values(
+                """
+                SELECT DISTINCT domain FROM account_refusals
+                WHERE account_id = \(key.account) AND day = \(key.day) AND domain <> \(key.domain)
+                """)
+            let domain = others.count < Self.maximumDomains ? key.domain : ""
+            try connection.run(
+                """
+                INSERT INTO account_refusals (account_id, day, kind, domain, count, last_at)
+                SELECT a.id, \(key.day), \(key.kind), \(domain), \(value.count), \(value.last) FROM accounts a
+                WHERE a.id = \(key.account)
+                ON CONFLICT (account_id, day, kind, domain) DO UPDATE
+                    SET count = account_refusals.count + excluded.count, last_at = excluded.last_at
+                """)
+        }
+    }
+}
+
+extension Store {
+    /// Writes down what was refused, for teams (`RejectionRepository`) and for users, in one step.
+    package func add(refusals events: [RejectionEvent]) throws(StoreFailure) {
+        try rejections.add(events) { connection throws(StoreFailure) in try AccountRefusals(events).add(to: connection) }
+    }
+}
+
 extension UserExportRepository {
-    /// Blocked senders of one account.
-    package static var maximumBlocks: Int { 100 }
+    /// Deletes refusals that users were told of for 90 days, at most `limit`; how many.
+    package func deleteRefusals(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        let day = Day.number(now) - AccountRefusals.days
+        return try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(
+                """
+                DELETE FROM account_refusals WHERE (account_id, day, kind, domain) IN
+                    (SELECT account_id, day, kind, domain FROM account_refusals WHERE day < \(day) LIMIT \(limit))
+                """)
+        }
+    }
 
     /// What was refused for an account, the latest first, at most `limit`.
     /// - Parameter now: seconds since 1970.
@@ -39,64 +146,5 @@ extension UserExportRepository {
                 kind: row["kind"], domain: row["domain"], week: row["week"], month: row["month"], quarter: row["quarter"],
                 lastAt: row["last_at"])
         }
-    }
-
-    /// Whom the user blocks of an account: domains, each with all below it, and addresses, in order.
-    package func blocks(account: Int64) throws(StoreFailure) -> [String] {
-        try database.rows("SELECT value FROM account_blocks WHERE account_id = \(account) ORDER BY value").map {
-            row throws(StoreFailure) in try row["value"]
-        }
-    }
-
-    /// Blocks a domain or address of the account's team. Throws `invalid` for what is neither or not of the team, `limit` beyond a
-    /// hundred, and `notFound` where the account is not the user's.
-    package func block(user id: String, account: Int64, _ text: String, now: Int64) throws(StoreFailure) {
-        let value = try Self.blocked(text)
-        try database.write(.durable) { connection throws(StoreFailure) in
-            try requireOwn(connection, user: id, account: account)
-            let sources: [String] = try connection.values(
-                """
-                SELECT s.value FROM outbound_sources s JOIN accounts a ON a.team_id = s.team_id WHERE a.id = \(account)
-                """)
-            guard sources.contains(where: { Self.covers($0, value) || Self.covers(value, $0) }) else {
-                throw .refused(.invalid, "mail from there does not come to this address")
-            }
-            let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM account_blocks WHERE account_id = \(account)")
-            guard (count ?? 0) < Self.maximumBlocks else {
-                throw .refused(.limit, "you have blocked as many senders as one can: unblock one, or turn forwarding off")
-            }
-            try connection.run(
-                """
-                INSERT INTO account_blocks (account_id, value, created_at) VALUES (\(account), \(value), \(now))
-                ON CONFLICT (account_id, value) DO NOTHING
-                """)
-        }
-    }
-
-    /// Takes mail from a blocked domain or address again. Throws `notFound` where the account is not the user's.
-    package func unblock(user id: String, account: Int64, _ value: String) throws(StoreFailure) {
-        try database.write(.durable) { connection throws(StoreFailure) in
-            try requireOwn(connection, user: id, account: account)
-            try connection.run("DELETE FROM account_blocks WHERE account_id = \(account) AND value = \(value)")
-        }
-    }
-
-    /// A domain or an address as it is stored: lower case, domains in A-labels.
-    private static func blocked(_ text: String) throws(StoreFailure) -> String {
-        let text = text.filter { !$0.isWhitespace }.trimmingPrefix("@")
-        if let address = try? AddrSpec.typed(String(text)) { return address.folded.wireForm }
-        guard !text.contains("@"), let domain = HostName(String(text)) else {
-            throw .refused(.invalid, "this is neither a domain nor an address")
-        }
-        return domain.text
-    }
-
-    /// Whether a domain or address is the other one or has it in it.
-    private static func covers(_ outer: String, _ inner: String) -> Bool {
-        guard outer != inner else { return true }
-        guard let outer = HostName(outer), let domain = inner.split(separator: "@").last.flatMap({ HostName(String($0)) }) else {
-            return false
-        }
-        return domain.isWithin(outer)
     }
 }

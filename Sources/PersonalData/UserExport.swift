@@ -11,6 +11,8 @@ package struct UserExportAccount: Sendable, Hashable {
     /// The address that the team has; nil where every one is retired, or the team has none.
     package let address: AddrSpec?
     package let isForwardingOn: Bool
+    /// When that switches by itself, seconds since 1970; nil for never.
+    package let switchesAt: Int64?
     /// Of the account, seconds since 1970.
     package let createdAt: Int64
     /// The inbox that its mail goes to; nil where there is none.

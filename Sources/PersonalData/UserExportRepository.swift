@@ -28,7 +28,8 @@ package struct UserExportRepository: Sendable {
             }
             let rows = try connection.rows(
                 """
-                SELECT a.id, \(Team.columns), r.local_part, r.domain, r.forwarding_on, a.created_at, a.inbox_id,
+                SELECT a.id, \(Team.columns), r.local_part, r.domain, r.forwarding_on, r.switches_at,
+                    a.created_at, a.inbox_id,
                     (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, a.shares_name,
                     (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten))
                         AS inbox_written_day,
@@ -46,7 +47,8 @@ package struct UserExportRepository: Sendable {
                 let consents = try consents(connection, account: number)
                 return try UserExportAccount(
                     number: number, team: Team(row: row), address: isForwardingOn == nil ? nil : AddrSpec(row: row),
-                    isForwardingOn: isForwardingOn == true, createdAt: row["created_at"], inboxNumber: row["inbox_number"],
+                    isForwardingOn: isForwardingOn == true, switchesAt: row["switches_at"], createdAt: row["created_at"],
+                    inboxNumber: row["inbox_number"],
                     hasOwnInbox: own != nil, emailKind: row["email_kind"], sharesName: row["shares_name"],
                     inboxWrittenDay: row["inbox_written_day"], lastUsedDay: row["used_day"],
                     notes: AccountNotes(row: row, account: number, sealer), consents: consents,

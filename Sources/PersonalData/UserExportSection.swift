@@ -95,6 +95,7 @@ struct UserExportSection: Sendable {
                 [
                     ("account", .integer, "x.account_id"), ("address", .text, "x.local_part || '@' || x.domain"),
                     ("is_current", .flag, "x.is_current"), ("forwarding_is_on", .flag, "x.forwarding_on"),
+                    ("forwarding_switches_at", .time, "x.switches_at"),
                     ("since", .time, "x.created_at"), ("retired_at", .time, "x.retired_at"),
                 ],
                 "FROM relay_addresses x \(ofUser) ORDER BY x.created_at, x.account_id, x.ordinal"),

@@ -18,6 +18,46 @@ extension PortalPage {
         return request.redirect(list ?? "/me/addresses/\(account.number)", told: state, of: account.number)
     }
 
+    /// Forwarding switches by itself on a day, or no longer does where no day is given.
+    func scheduleSwitch(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        guard account.isActive else { throw PortalRefusal.notFound }
+        let (typed, time) = (request.form["day"] ?? "", now())
+        let day = PortalText.dayNumber(typed)
+        guard typed.isEmpty || day.map({ Self.switchDays(time).contains($0) }) == true else {
+            return try await showAccount(
+                request, session,
+                problem: (.day, request.language.text("Choose a day from tomorrow on, within a year.")),
+                status: .unprocessableContent)
+        }
+        try await pool.run {
+            try store.addresses.switchForwarding(
+                account: account.number, at: day.map { $0 * 86_400 }, Self.change(session, time))
+        }
+        return request.redirect("/me/addresses/\(account.number)", told: "noted", of: account.number)
+    }
+
+    /// Days on which forwarding may switch by itself: days since 1970 UTC.
+    static func switchDays(_ now: Int64) -> ClosedRange<Int64> { Day.number(now) + 1...Day.number(now) + 366 }
+
+    func askToReplace(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        guard account.isActive, let address = account.address else { throw PortalRefusal.notFound }
+        return try request.html(
+            "replace", ["number": account.number, "team": account.team.name, "address": address.wireForm],
+            title: request.language.text("Replace this address?"), current: .addresses)
+    }
+
+    /// Another address in place of one that is known to too many.
+    func replace(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        guard account.isActive else { throw PortalRefusal.notFound }
+        try await pool.run {
+            _ = try store.addresses.replace(account: account.number, Self.change(session, now()))
+        }
+        return request.redirect("/me/addresses/\(account.number)", told: "replaced", of: account.number)
+    }
+
     /// A name and a note, for the user alone.
     func setNotes(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)

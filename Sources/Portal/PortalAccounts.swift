@@ -9,7 +9,7 @@ import PersonalData
 import RelayCore
 
 /// The forms of an address's page that can say what is wrong with what was entered.
-enum AccountForm { case notes, write, block }
+enum AccountForm { case notes, day, write, block }
 
 extension PortalPage {
     /// Days that "lately" stands for.
@@ -44,6 +44,7 @@ extension PortalPage {
         if !account.notes.name.isEmpty { values["own_name"] = account.notes.name }
         if !account.notes.note.isEmpty { values["note"] = account.notes.note }
         if let address = account.address { values["address"] = address.wireForm }
+        if let time = account.switchesAt { values["switches"] = words.date(time) }
         if let day = account.lastUsedDay { values["used"] = words.day(day) }
         if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }), !inbox.isDefault {
             values["other_inbox"] = PortalText.address(inbox.address)
@@ -125,7 +126,11 @@ extension PortalPage {
         values["can_write"] = account.isActive && !sources.isEmpty
         values.merge(try await refusals(of: account, words)) { $1 }
         (values["typed_name"], values["typed_note"]) = (account.notes.name, account.notes.note)
+        let days = Self.switchDays(now())
+        (values["first_day"], values["last_day"]) = (PortalText.formDay(days.lowerBound), PortalText.formDay(days.upperBound))
+        if let time = account.switchesAt { values["day"] = PortalText.formDay(Day.number(time)) }
         switch problem?.form {
+        case .day: values["day_problem"] = problem?.text
         case .notes:
             (values["typed_name"], values["typed_note"]) = (request.form["name"] ?? "", request.form["note"] ?? "")
             values["notes_problem"] = problem?.text

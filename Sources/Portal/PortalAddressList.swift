@@ -123,6 +123,7 @@ extension PortalPage {
                 request.language.text("Forwarding is off: mail to this address is refused, and its sender is notified.")
             case "stopped": request.language.text("You have stopped using the app.")
             case "noted": request.language.text("Saved.")
+            case "replaced": request.language.text("This is your new address. The old one no longer works.")
             case "blocked": request.language.text("Mail from there is refused from now on.")
             case "unblocked": request.language.text("Mail from there comes through again.")
             case "led": request.language.text("From now on mail to this address goes to the inbox you chose.")

@@ -97,6 +97,9 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/addresses/{account}/forwarding") { try await switchForwarding($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/notes") { try await setNotes($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/inbox") { try await chooseInbox($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/schedule") { try await scheduleSwitch($0, $1) }
+        signedIn(routes, .get, "/me/addresses/{account}/replace") { try await askToReplace($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/replace") { try await replace($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/block") { try await block($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/unblock") { try await unblock($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/write") { try await writeFirst($0, $1) }

@@ -26,6 +26,17 @@ struct PortalText {
     /// A day since 1970 in the same way.
     func day(_ day: Int64) -> String { date(day.multipliedReportingOverflow(by: 86_400).partialValue) }
 
+    /// Days since 1970 as a form has them: `2026-03-03`.
+    static func formDay(_ day: Int64) -> String {
+        Date(timeIntervalSince1970: Double(day) * 86_400).formatted(.iso8601.year().month().day())
+    }
+
+    /// The reverse; nil for what is no such date.
+    static func dayNumber(_ text: String) -> Int64? {
+        guard text.utf8.count == 10, let date = try? Date(text, strategy: .iso8601.year().month().day()) else { return nil }
+        return Day.number(Int64(date.timeIntervalSince1970))
+    }
+
     func number(_ count: Int) -> String { count.formatted(.number.locale(locale)) }
 
     /// `no messages`, `1 message`, `12 messages`.

@@ -40,6 +40,7 @@ struct PortalViews: Sendable {
         "sign-out": PackageResources.sign_out_mustache,
         "sent": PackageResources.sent_mustache, "sign-in": PackageResources.sign_in_mustache,
         "sign-in-link": PackageResources.sign_in_link_mustache, "stop": PackageResources.stop_mustache,
+        "replace": PackageResources.replace_mustache,
     ]
 
     /// Views in the words of one language.

@@ -5,6 +5,7 @@ import Concurrency
 import HTTP
 import Logging
 import Monitoring
+import PersonalData
 import ServiceLifecycle
 
 /// Writes counters and takes away what was removed every second, deletes what has expired and lets unused code go every hour, and
@@ -96,6 +97,7 @@ struct HousekeepingService: Service {
         do {
             try counters.flush(now: now())
             try rejections.flush()
+            try store.addresses.switchDue(now: now())
         } catch {
             logger.warning("counters cannot be written yet", metadata: ["detail": "\(error)"])
         }
@@ -112,7 +114,7 @@ struct HousekeepingService: Service {
             while try store.transfers.endExpired(now: now()) == 500 {}
             while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
             while try store.verifications.deleteExpired(now: now()) == 1000 {}
-            while try store.rejections.deleteRefusals(now: now()) == 1000 {}
+            while try store.persons.deleteRefusals(now: now()) == 1000 {}
             for retention in try store.retention.all() { try delete(retention) }
             try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
             try store.serviceStatus.deleteExpired(before: now() - 86_400, minutes: now() - 2 * StatusReport.hour)

@@ -160,6 +160,40 @@ import Testing
         }
     }
 
+    @Test func forwardingSwitchesByItselfOnADayAndAnAddressIsReplaced() async throws {
+        try await signedIn { fixture, anna in
+            let old = try #require(try fixture.store.addresses.current(account: 1)).address
+            let tomorrow = PortalText.formDay(Day.number(fixture.now) + 1)
+            for day in [PortalText.formDay(Day.number(fixture.now)), "2199-01-01", "tomorrow", "2026-02-30", "1", "-1"] {
+                try await anna.get("/me/addresses/1")
+                let answer = try await anna.submit("/me/addresses/1/schedule", ["day": day])
+                #expect(answer.status == 422 && answer.text.contains("Choose a day from tomorrow on"), "\(day)")
+            }
+            try await anna.get("/me/addresses/1")
+            #expect(try await anna.submit("/me/addresses/1/schedule", ["day": tomorrow]).status == 303)
+            #expect(try await anna.get("/me").text.contains("Turns off by itself on "))
+            #expect(try await anna.get("/me/addresses/1").text.contains("value=\"\(tomorrow)\""))
+            try fixture.store.addresses.switchDue(now: fixture.now + 86_400)
+            let text = try await anna.get("/me").text
+            #expect(text.contains("Forwarding off") && !text.contains("by itself"))
+            #expect(try await anna.submit("/me/addresses/1/schedule", ["day": ""]).status == 303)
+
+            #expect(try await anna.get("/me/addresses/1/replace").text.contains("<code>\(old.wireForm)</code> stops working"))
+            #expect(try await anna.submit("/me/addresses/1/replace").status == 303)
+            let new = try #require(try fixture.store.addresses.current(account: 1)).address
+            #expect(new != old)
+            let shown = try await anna.get("/me/addresses/1").text
+            #expect(shown.contains("This is your new address.") && shown.contains(new.wireForm) && !shown.contains(old.wireForm))
+            let bob = Browser(fixture)
+            try await bob.signIn("bob")
+            for path in ["schedule", "replace"] {
+                try await bob.get("/me")
+                #expect(try await bob.submit("/me/addresses/1/\(path)", ["day": tomorrow]).status == 404)
+            }
+            #expect(try fixture.store.addresses.current(account: 1)?.address == new)
+        }
+    }
+
     @Test func whatWasRefusedIsShownAndASenderIsBlockedAndUnblocked() async throws {
         try await signedIn { fixture, anna in
             #expect(try await anna.get("/me/addresses/1").text.contains("Nothing in the last 90 days."))
@@ -167,7 +201,7 @@ import Testing
                 ("x@spam.example", "unregistered-source", "550 5.7.1"), ("x@<b>.example", "unregistered-source", "550 5.7.1"),
                 ("ads@juice.example", "no-dkim", "550 5.7.20"),
             ] {
-                try fixture.store.rejections.add([
+                try fixture.store.add(refusals: [
                     RejectionEvent(
                         at: fixture.now, author: AddrSpec(localPart: "x", domain: String(from.split(separator: "@")[1])),
                         account: 1, isRegistered: false, tellsOfAccount: false, answer: answer, reason: reason, reference: "r")

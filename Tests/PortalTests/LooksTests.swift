@@ -61,13 +61,15 @@ struct LooksTests {
             DailyCounter(accountNumber: 1, day: today - 40, kind: .replied, count: 7),
             DailyCounter(accountNumber: 1, day: today - 1, kind: .inboxWritten, count: 2),
         ])
-        try store.rejections.add(
-            [("spam.example", "unregistered-source", "550 5.7.1"), ("juice.example", "forwarding-off", "550 5.2.1")].map {
+        try store.add(
+            refusals: [("spam.example", "unregistered-source", "550 5.7.1"), ("juice.example", "forwarding-off", "550 5.2.1")].map
+            {
                 RejectionEvent(
                     at: fixture.now, author: AddrSpec(localPart: "x", domain: $0), account: 1, isRegistered: false,
                     tellsOfAccount: false, answer: $2, reason: $1, reference: "r")
             })
         try store.persons.block(user: "anna", account: 1, "ads@juice.example", now: fixture.now)
+        try store.addresses.switchForwarding(account: 1, at: fixture.now + 9 * 86_400, change)
         _ = try store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, name: "Soda for Android", change)
         _ = try store.grants.authorize(
             AuthorizationRequest(clientID: "com.soda.app", userID: "anna", emailKind: .real, sharesName: true), change)
@@ -184,6 +186,7 @@ struct LooksTests {
             _ = try browser.shows(".result", "")
             try look("address-written")
             try open("/me/addresses/1/apps/1", "stop")
+            try open("/me/addresses/1/replace", "replace")
             try browser.open("\(url)/me/addresses/1")
             try browser.click("form[action$='/forwarding'] button")
             _ = try browser.shows("[role=status]", "")

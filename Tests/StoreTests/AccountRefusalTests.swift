@@ -22,7 +22,7 @@ import Testing
         let test = try TestStore(engine)
         try test.user("anna")
         let account = try test.address("anna").account.number
-        try test.store.rejections.add([
+        try test.store.add(refusals: [
             try Self.refused("a@spam.example", account), try Self.refused("B@Spam.Example", account),
             try Self.refused("a@spam.example", account, at: TestStore.now - 20 * Self.day),
             try Self.refused("a@spam.example", account, at: TestStore.now - 60 * Self.day),
@@ -33,15 +33,15 @@ import Testing
             try Self.refused("x@juice.example", account, "dns-trouble", "451 4.4.3"),
             try Self.refused("x@juice.example", 999_999),
         ])
-        try test.store.rejections.add([try Self.refused("a@spam.example", account, at: TestStore.now + 5)])
+        try test.store.add(refusals: [try Self.refused("a@spam.example", account, at: TestStore.now + 5)])
         let told = try test.store.persons.refusals(account: account, now: TestStore.now)
         let spam = try #require(told.first)
         #expect(spam.kind == .stranger && spam.domain == "spam.example" && spam.lastAt == TestStore.now + 5)
         #expect([spam.week, spam.month, spam.quarter] == [3, 4, 5])
         #expect(told.map(\.kind) == [.stranger, .forwardingOff, .unproved])
         // Kept for as long as the page shows it.
-        #expect(try test.store.rejections.deleteRefusals(now: TestStore.now) == 1)
-        #expect(try test.store.rejections.deleteRefusals(now: TestStore.now + 91 * Self.day) == 5)
+        #expect(try test.store.persons.deleteRefusals(now: TestStore.now) == 1)
+        #expect(try test.store.persons.deleteRefusals(now: TestStore.now + 91 * Self.day) == 5)
     }
 
     /// A sender names any number of domains: the rows of an account and day stay few.
@@ -50,7 +50,7 @@ import Testing
         try test.user("anna")
         let account = try test.address("anna").account.number
         for round in 0..<2 {
-            try test.store.rejections.add((0..<200).map { try Self.refused("a@d\(round)x\($0).example", account) })
+            try test.store.add(refusals: (0..<200).map { try Self.refused("a@d\(round)x\($0).example", account) })
         }
         let rows = try test.database.value("SELECT COUNT(*) FROM account_refusals", Int64.self)
         let sum = try test.database.value("SELECT CAST(SUM(count) AS BIGINT) FROM account_refusals", Int64.self)

@@ -107,7 +107,7 @@ package struct AddressRepository: Sendable {
     }
 
     /// The account's current address, made now where there is none, and whether it was.
-    func current(
+    package func current(
         _ connection: any DatabaseConnection, account: Int64, team: String, user: String, _ change: Change
     ) throws(StoreFailure) -> (address: RelayAddress, isNew: Bool) {
         let current = try connection.row(
@@ -192,7 +192,7 @@ package struct AddressRepository: Sendable {
             try tracker.snapshot(.account(found.account.number))
             try connection.run(
                 """
-                UPDATE relay_addresses SET forwarding_on = \(isOn)
+                UPDATE relay_addresses SET forwarding_on = \(isOn), switches_at = NULL
                 WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
                 """)
             try connection.count(
@@ -210,13 +210,20 @@ package struct AddressRepository: Sendable {
             let found = try self.address(connection, address)
             guard found.retiredAt == nil else { return }
             try tracker.snapshot(.account(found.account.number))
-            try connection.run(
-                """
-                UPDATE relay_addresses SET is_current = 0, retired_at = \(change.now)
-                WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
-                """)
-            try connection.audit(change, "address.retire", "account:\(found.account.number)", found.address.wireForm)
+            try retire(connection, found, change)
         }
+    }
+
+    /// The same within a transaction.
+    package func retire(
+        _ connection: any DatabaseConnection, _ found: RelayAddress, _ change: Change
+    ) throws(StoreFailure) {
+        try connection.run(
+            """
+            UPDATE relay_addresses SET is_current = 0, retired_at = \(change.now), switches_at = NULL
+            WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
+            """)
+        try connection.audit(change, "address.retire", "account:\(found.account.number)", found.address.wireForm)
     }
 
     private static let select: SQL = """
@@ -226,7 +233,8 @@ package struct AddressRepository: Sendable {
             LEFT JOIN users u ON u.id = a.user_id
         """
 
-    func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws(StoreFailure) -> RelayAddress {
+    /// The same within a transaction.
+    package func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws(StoreFailure) -> RelayAddress {
         let address = address.folded
         let row = try connection.row("\(Self.select) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)")
         guard let row else {

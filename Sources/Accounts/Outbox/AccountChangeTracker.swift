@@ -137,9 +137,9 @@ package final class AccountChangeTracker {
         }
         guard was.isAuthorized else { return nil }
         guard now.isAuthorized else { return (.consentRevoked, nil) }
-        guard let wasReachable = was.isReachable, let isReachable = now.isReachable, wasReachable != isReachable else {
-            return nil
-        }
+        guard let wasReachable = was.isReachable, let isReachable = now.isReachable,
+            wasReachable != isReachable || isReachable && was.email != now.email
+        else { return nil }
         return isReachable ? (.emailEnabled, now.email) : (.emailDisabled, was.email)
     }
 

@@ -8,8 +8,11 @@ package struct RejectionRepository: Sendable {
     let database: any Database
 
     /// Writes what was refused down for every team that registered the author, or, where a refusal says something of the account,
-    /// for the account's own team if it is one of them; and for the account's user, in terms of their own.
-    package func add(_ events: [RejectionEvent]) throws(StoreFailure) {
+    /// for the account's own team if it is one of them.
+    /// - Parameter beside: what else is written of them, in the same transaction.
+    package func add(
+        _ events: [RejectionEvent], _ beside: (any DatabaseConnection) throws(StoreFailure) -> Void = { _ in }
+    ) throws(StoreFailure) {
         guard !events.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in
             var rows: [(team: Int64, source: String, event: RejectionEvent)] = []
@@ -28,7 +31,7 @@ package struct RejectionRepository: Sendable {
                         SET count = rejections.count + 1, last_at = excluded.last_at, reference = excluded.reference
                     """)
             }
-            try AccountRefusals(events).add(to: connection)
+            try beside(connection)
         }
     }
 
@@ -85,10 +88,10 @@ package final class RejectionBuffer: Sendable {
     /// Held while the store is away; further ones are dropped.
     package static let capacity = 10_000
 
-    private let repository: RejectionRepository
+    private let write: @Sendable ([RejectionEvent]) throws(StoreFailure) -> Void
     private let events = Mutex<[RejectionEvent]>([])
 
-    package init(_ repository: RejectionRepository) { self.repository = repository }
+    package init(write: @escaping @Sendable ([RejectionEvent]) throws(StoreFailure) -> Void) { self.write = write }
 
     /// Never blocks on the store.
     package func add(_ event: RejectionEvent) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
@@ -99,7 +102,7 @@ package final class RejectionBuffer: Sendable {
             defer { events = [] }
             return events
         }
-        do { try repository.add(taken) } catch {
+        do { try write(taken) } catch {
             events.withLock { $0 = Array((taken + $0).prefix(Self.capacity)) }
             throw error
         }

@@ -1,0 +1,76 @@
+// What users do with an address of theirs: get another one in its place, and let forwarding switch by itself on a day.
+
+import Accounts
+import Database
+import InternetMessage
+
+extension AddressRepository {
+    /// New addresses of one account in a day.
+    private static let newPerDay = 5
+
+    /// Retires the account's address and gives it another one, with forwarding as it is; its team is told the new one. Throws
+    /// `unmet` where the account has none, and `limit` beyond five in 24 hours.
+    package func replace(account number: Int64, _ change: Change) throws(StoreFailure) -> AddrSpec {
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
+            let row = try connection.row(
+                "SELECT local_part, domain FROM relay_addresses WHERE account_id = \(number) AND is_current = 1")
+            guard let row else { throw .refused(.unmet, "there is no address to replace") }
+            let made: Int? = try connection.value(
+                """
+                SELECT COUNT(*) AS count FROM relay_addresses
+                WHERE account_id = \(number) AND is_current = 0 AND retired_at > \(change.now - 86_400)
+                """)
+            guard (made ?? 0) < Self.newPerDay else {
+                throw .refused(.limit, "too many new addresses in one day: try again tomorrow")
+            }
+            try tracker.snapshot(.account(number))
+            let old = try address(connection, AddrSpec(row: row))
+            try retire(connection, old, change)
+            let team = old.account.teamID
+            let new = try current(connection, account: number, team: team, user: old.account.userID ?? "", change).address.address
+            if !old.isForwardingOn {
+                try connection.run(
+                    "UPDATE relay_addresses SET forwarding_on = 0 WHERE account_id = \(number) AND is_current = 1")
+            }
+            return new
+        }
+    }
+
+    /// Lets forwarding of the account's address switch by itself, once; nil takes that back.
+    /// - Parameter time: seconds since 1970.
+    package func switchForwarding(account number: Int64, at time: Int64?, _ change: Change) throws(StoreFailure) {
+        try events.database.write(.durable) { connection throws(StoreFailure) in
+            let changed = try connection.run(
+                """
+                UPDATE relay_addresses SET switches_at = \(time) WHERE account_id = \(number) AND is_current = 1
+                """)
+            guard changed > 0 else { throw .refused(.unmet, "there is no address to switch") }
+        }
+    }
+
+    /// Switches what is due, the longest due first, at most a hundred at a time.
+    /// - Parameter now: seconds since 1970.
+    package func switchDue(now: Int64) throws(StoreFailure) {
+        let due = try events.database.rows(
+            """
+            SELECT local_part, domain, forwarding_on FROM relay_addresses
+            WHERE switches_at IS NOT NULL AND switches_at <= \(now) ORDER BY switches_at LIMIT 100
+            """)
+        for row in due {
+            let (address, isOn): (AddrSpec, Bool) = try (AddrSpec(row: row), row["forwarding_on"])
+            do {
+                try setForwarding(address, on: !isOn, Change(actor: "serve", now: now))
+            } catch {
+                guard error.isRefusal else { throw error }
+                // Of a team that was removed: nothing is to be switched any more.
+                try events.database.write(.relaxed) { connection throws(StoreFailure) in
+                    try connection.run(
+                        """
+                        UPDATE relay_addresses SET switches_at = NULL
+                        WHERE local_part = \(address.localPart) AND domain = \(address.domain)
+                        """)
+                }
+            }
+        }
+    }
+}

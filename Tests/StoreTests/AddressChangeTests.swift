@@ -1,0 +1,72 @@
+// What users do with an address of theirs: another one in its place, and forwarding that switches by itself.
+
+import Accounts
+import Database
+import Events
+import PersonalData
+import Testing
+
+@Suite struct AddressChangeTests {
+    private static func world(_ engine: Engine) throws -> (TestStore, RelayAddress) {
+        let test = try TestStore(engine)
+        _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
+        _ = try test.store.endpoints.set(
+            team: "juice", app: "com.juice", url: EndpointURL("https://hooks.juice.example/events"), TestStore.change)
+        try test.user("anna")
+        return (test, try test.address("anna", app: "com.juice"))
+    }
+
+    private static func told(_ test: TestStore) throws -> [String] {
+        try test.store.outbox.events(limit: 100).map { "\($0.type.rawValue) \($0.email ?? "")" }.sorted()
+    }
+
+    @Test(arguments: Engine.all) func aReplacedAddressIsDeadAndItsTeamIsToldTheNewOne(_ engine: Engine) throws {
+        let (test, old) = try Self.world(engine)
+        let new = try test.store.addresses.replace(account: old.account.number, TestStore.change)
+        #expect(new != old.address)
+        #expect(try test.store.addresses.current(account: old.account.number)?.address == new)
+        #expect(try test.store.addresses.address(old.address).retiredAt == TestStore.now)
+        #expect(try Self.told(test) == ["email-enabled \(new.wireForm)"])
+        // One that is off stays off, and no one is told that it is on.
+        try test.store.addresses.setForwarding(new, on: false, TestStore.change)
+        let third = try test.store.addresses.replace(account: old.account.number, TestStore.change)
+        #expect(try test.store.addresses.address(third).isForwardingOn == false)
+        #expect(try Self.told(test) == ["email-disabled \(new.wireForm)", "email-enabled \(new.wireForm)"])
+    }
+
+    @Test(arguments: Engine.all) func fewAddressesAreMadeInADay(_ engine: Engine) throws {
+        let (test, old) = try Self.world(engine)
+        for _ in 0..<5 { _ = try test.store.addresses.replace(account: old.account.number, TestStore.change) }
+        expectRefusal(.limit) { _ = try test.store.addresses.replace(account: old.account.number, TestStore.change) }
+        let tomorrow = Change(actor: "user:anna", now: TestStore.now + 86_401)
+        _ = try test.store.addresses.replace(account: old.account.number, tomorrow)
+        expectRefusal(.unmet) { _ = try test.store.addresses.replace(account: 999, tomorrow) }
+    }
+
+    @Test(arguments: Engine.all) func forwardingSwitchesByItselfOnceAndAsAnyOther(_ engine: Engine) throws {
+        let (test, address) = try Self.world(engine)
+        let (addresses, account) = (test.store.addresses, address.account.number)
+        func isOn() throws -> Bool { try addresses.address(address.address).isForwardingOn }
+        try addresses.switchForwarding(account: account, at: TestStore.now + 10, TestStore.change)
+        try addresses.switchDue(now: TestStore.now + 9)
+        #expect(try isOn())
+        try addresses.switchDue(now: TestStore.now + 10)
+        try addresses.switchDue(now: TestStore.now + 20)
+        #expect(try !isOn() && Self.told(test) == ["email-disabled \(address.address.wireForm)"])
+        // Off until a day; whoever switches by hand before it has had the last word.
+        try addresses.switchForwarding(account: account, at: TestStore.now + 30, TestStore.change)
+        try addresses.setForwarding(address.address, on: true, TestStore.change)
+        try addresses.switchDue(now: TestStore.now + 40)
+        #expect(try isOn())
+        try addresses.switchForwarding(account: account, at: TestStore.now + 50, TestStore.change)
+        try addresses.switchForwarding(account: account, at: nil, TestStore.change)
+        try addresses.switchDue(now: TestStore.now + 60)
+        #expect(try isOn())
+        // One of a team that was removed holds up no other.
+        try addresses.switchForwarding(account: account, at: TestStore.now + 70, TestStore.change)
+        try test.store.teams.remove("juice", TestStore.change)
+        try addresses.switchDue(now: TestStore.now + 70)
+        let waiting: [Int64] = try test.database.values("SELECT switches_at FROM relay_addresses WHERE switches_at IS NOT NULL")
+        #expect(waiting.isEmpty)
+    }
+}

@@ -15,8 +15,8 @@ extension UserExportRepository {
         }
     }
 
-    /// Blocks a domain or address of the account's team. Throws `invalid` for what is neither or not of the team, `limit` beyond a
-    /// hundred, and `notFound` where the account is not the user's.
+    /// Blocks a domain or address of the account's team. Throws `invalid` for what is neither or not of the team, `limit` beyond
+    /// a hundred, and `notFound` where the account is not the user's.
     package func block(user id: String, account: Int64, _ text: String, now: Int64) throws(StoreFailure) {
         let value = try Self.blocked(text)
         try database.write(.durable) { connection throws(StoreFailure) in

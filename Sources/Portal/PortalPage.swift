@@ -49,6 +49,7 @@ package struct PortalPage: RouteModule {
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
         proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil, signUp: SignUpRules = .closed,
+        looks: PageLooks = .standard,
         logger: Logger
     ) throws {
         self.provider = provider
@@ -63,16 +64,17 @@ package struct PortalPage: RouteModule {
         self.now = now
         self.logger = logger
         self.signUp = signUp
-        views = try PortalViews(service: mailer.settings.service, languages: mailer.languages)
+        views = try PortalViews(service: mailer.settings.service, languages: mailer.languages, looks: looks)
         origin = url
         relyingParty = Self.relyingParty(url: url)
         cookies = PortalCookies(isSecure: url.hasPrefix("https://"))
     }
 
     package func addRoutes(to routes: Routes) {
-        asset(routes, "/me/style.css", "text/css; charset=utf-8", PortalStyle.css)
-        asset(routes, "/me/mark.svg", "image/svg+xml", PortalStyle.icon)
-        asset(routes, "/me/page.js", "text/javascript; charset=utf-8", PortalStyle.script)
+        asset(routes, "/me/style.css", "text/css; charset=utf-8", views.style.css.utf8)
+        asset(routes, "/me/mark.svg", "image/svg+xml", PortalStyle.icon.utf8)
+        if let logo = views.style.logo { asset(routes, "/me/logo.png", "image/png", logo) }
+        asset(routes, "/me/page.js", "text/javascript; charset=utf-8", PortalStyle.script.utf8)
 
         // Anyone who comes.
         open(routes, .get, "/me/icons/{client_id}") { try await icon($0.context) }
@@ -139,12 +141,12 @@ package struct PortalPage: RouteModule {
         return response
     }
 
-    private func asset(_ routes: Routes, _ path: RouterPath, _ type: String, _ text: String) {
+    private func asset(_ routes: Routes, _ path: RouterPath, _ type: String, _ octets: some Sequence<UInt8> & Sendable) {
         routes.open.get(path) { _, _ in
             // Linked with its version, so that it is never requested again.
             var headers: HTTPFields = [.cacheControl: "public, max-age=31536000, immutable"]
             headers.append(PortalHeaders.policy())
-            return Response(type: type, headers: headers, body: ByteBuffer(string: text))
+            return Response(type: type, headers: headers, body: ByteBuffer(bytes: octets))
         }
     }
 

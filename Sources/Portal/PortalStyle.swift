@@ -1,15 +1,30 @@
-// How the page looks: one style sheet and one mark, both our own (Templates/style.css, mark.svg). Colours are at the head of the
-// sheet, for light and for dark; a test computes their contrast.
+// How the page looks: one style sheet and one mark, our own (Templates/style.css, mark.svg), and what the operator puts in their
+// place. Colours are at the head of the sheet, for light and for dark; a test computes their contrast.
 
+import Accounts
 import MailCrypto
 import Support
 
-enum PortalStyle {
-    /// Changes with the style sheet, the mark or the script.
-    static let version: String = String(
-        decoding: Base32.encode(SHA256.hash(Array((css + icon + script).utf8)).prefix(5)), as: UTF8.self)
+/// What the operator of an installation gives its pages.
+package struct PageLooks: Sendable {
+    let colours: AccentColours?
+    let logo: AppIcon?
 
-    static let css = String(decoding: PackageResources.style_css, as: UTF8.self)
+    /// Postern's own look.
+    package static let standard = PageLooks(colours: nil, logo: nil)
+
+    package init(colours: AccentColours?, logo: AppIcon?) { (self.colours, self.logo) = (colours, logo) }
+}
+
+struct PortalStyle: Sendable {
+    /// Changes with the style sheet, the mark, the logo or the script.
+    let version: String
+    let css: String
+    /// The mark or the logo within a page; it has no text, which stands beside it.
+    let mark: String
+    let logo: [UInt8]?
+    /// Path of the picture for tabs, and its type.
+    let tabIcon: (path: String, type: String)
 
     /// For what no page can do without one: passkeys, and copying.
     static let script = String(decoding: PackageResources.page_js, as: UTF8.self)
@@ -17,8 +32,26 @@ enum PortalStyle {
     /// A gate with a small door in it: a file of its own, in a colour for light and for dark tabs.
     static let icon = String(decoding: PackageResources.mark_svg.dropLast(), as: UTF8.self)
 
-    /// The mark within a page, in the colour of the text around it.
-    static let mark =
-        #"<svg class="mark" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true" focusable="false">"#
-        + icon.drop { $0 != ">" }.dropFirst()
+    init(_ looks: PageLooks = .standard) {
+        let css = String(decoding: PackageResources.style_css, as: UTF8.self) + (looks.colours.map(Self.css) ?? "")
+        logo = looks.logo?.png
+        let version = String(
+            decoding: Base32.encode(SHA256.hash(Array((css + Self.icon + Self.script).utf8) + (logo ?? [])).prefix(5)),
+            as: UTF8.self)
+        (self.css, self.version) = (css, version)
+        tabIcon = logo == nil ? ("/me/mark.svg", "image/svg+xml") : ("/me/logo.png", "image/png")
+        mark =
+            logo == nil
+            ? #"<svg class="mark" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true" focusable="false">"#
+                + Self.icon.drop { $0 != ">" }.dropFirst()
+            : #"<img class="mark" src="/me/logo.png?v=\#(version)" alt="" width="32" height="32">"#
+    }
+
+    /// The operator's colours in place of ours, at the end of the sheet.
+    private static func css(_ colours: AccentColours) -> String {
+        func variables(_ scheme: AccentColours.Scheme) -> String {
+            ":root { --accent: \(scheme.accent); --accent-hover: \(scheme.hover); --on-accent: \(scheme.onAccent); --tile: \(scheme.tile); }"
+        }
+        return "\n\(variables(colours.light))\n@media (prefers-color-scheme: dark) {\n  \(variables(colours.dark))\n}\n"
+    }
 }

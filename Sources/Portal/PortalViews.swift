@@ -52,10 +52,12 @@ struct PortalViews: Sendable {
 
     private let languages: [String: Language]
     private let service: String
+    let style: PortalStyle
 
     /// Throws where a template does not parse.
-    init(service: String, languages: Languages) throws {
+    init(service: String, languages: Languages, looks: PageLooks = .standard) throws {
         self.service = service
+        style = PortalStyle(looks)
         self.languages = try languages.all.reduce(into: [:]) { result, catalogue in
             func template(_ octets: some Sequence<UInt8>) throws -> MustacheTemplate {
                 try MustacheTemplate(string: catalogue.localised(String(decoding: Array(octets), as: UTF8.self)))
@@ -86,9 +88,10 @@ struct PortalViews: Sendable {
         guard let language = languages[language.tag], let template = language.templates[view] else { throw Problem.fault() }
         var values = values
         values["service"] = service
-        values["mark"] = PortalStyle.mark
+        values["mark"] = style.mark
         var whole: [String: Any] = [
-            "title": title, "service": service, "mark": PortalStyle.mark, "version": PortalStyle.version,
+            "title": title, "service": service, "mark": style.mark, "version": style.version,
+            "icon": style.tabIcon.path, "icon_type": style.tabIcon.type,
             "content": template.render(values),
             "is_narrow": current == nil, "has_script": hasScript, "language": language.catalogue.tag,
             "is_right_to_left": language.catalogue.isRightToLeft,

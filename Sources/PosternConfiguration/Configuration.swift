@@ -42,6 +42,9 @@ package struct Configuration: Sendable {
     package let http: HTTPSettings
     /// How the service calls itself to users.
     package let serviceName: String
+    /// Those of the users' pages; nil for Postern's own.
+    package let pageColours: AccentColours?
+    package let pageLogoPath: String?
     /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
     package let publicURL: String?
     /// Further certificate authorities for event endpoints.
@@ -243,6 +246,8 @@ package struct Configuration: Sendable {
                     + "or listen on 127.0.0.1")
         }
         serviceName = text("service_name")
+        pageColours = try text("page.colour").isEmpty ? nil : Self.colours(text("page.colour"), resolved.path)
+        pageLogoPath = text("page.logo").isEmpty ? nil : path("page.logo")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
         eventRootsPath = text("events.trusted_certificates").isEmpty ? nil : path("events.trusted_certificates")
         let page = text("provider.authorization_endpoint")
@@ -320,6 +325,21 @@ package struct Configuration: Sendable {
     }
 
     /// Whether `HOST` or `HOST:PORT` is this machine alone.
+    private static func colours(_ text: String, _ path: String) throws(ConfigurationError) -> AccentColours {
+        guard let colour = Colour(text) else {
+            throw ConfigurationError(
+                .invalidValue, at: path, "page.colour: must be a colour, as in '#0f5c55' (in quotation marks)")
+        }
+        guard let colours = AccentColours(colour) else {
+            let contrast = (AccentColours.contrast(of: colour) * 10).rounded(.down) / 10
+            throw ConfigurationError(
+                .invalidValue, at: path,
+                "page.colour: \(colour) has a contrast of \(contrast) to 1 with the page, and \(AccentColours.leastContrast) is the least that can "
+                    + "be read (WCAG 2.2, 1.4.3): choose a darker one")
+        }
+        return colours
+    }
+
     private static func isLoopback(_ authority: String) -> Bool {
         (ListenAddress(authority) ?? ListenAddress(authority + ":80"))?.isLoopback ?? false
     }

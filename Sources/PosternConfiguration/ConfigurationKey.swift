@@ -199,6 +199,14 @@ package struct ConfigurationKey: Sendable {
             "service_name", .text, .value(.text("Postern")),
             "The name of the service for users: in the mail that it writes to them, and on their page."),
         ConfigurationKey(
+            "page.colour", .text, .absent,
+            "The colour of links and buttons on the users' pages, as in #0f5c55: one that can be read on white. For dark screens it is lightened."
+        ),
+        ConfigurationKey(
+            "page.logo", .text, .absent,
+            "A square PNG file (64 to 1024 pixels, at most 200,000 octets) in place of Postern's mark on the users' pages; relative to the "
+                + "folder of this file, read at the start."),
+        ConfigurationKey(
             "http.listen", .listen, .value(.text("127.0.0.1:8890")),
             "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."),
         ConfigurationKey(

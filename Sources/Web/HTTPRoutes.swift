@@ -2,8 +2,10 @@
 
 import Accounts
 import SignIn
+import Database
 import Decisions
 import API
+import Foundation
 import HTTP
 import Logging
 import Mail
@@ -41,6 +43,23 @@ package struct ServiceParts: Sendable {
 
     package var store: Store { installation.store }
 
+    /// Throws `ConfigurationError` where the logo cannot be used.
+    private static func looks(_ configuration: Configuration, _ path: String) throws(ConfigurationError) -> PageLooks {
+        func refuse(_ detail: String) -> ConfigurationError {
+            ConfigurationError(.invalidValue, at: path, "page.logo: \(detail)")
+        }
+        guard let logo = configuration.pageLogoPath else { return PageLooks(colours: configuration.pageColours, logo: nil) }
+        guard let file = FileHandle(forReadingAtPath: logo), let octets = try? file.read(upToCount: AppIcon.maximumSize + 1)
+        else {
+            throw refuse("\(logo) cannot be read")
+        }
+        let icon: AppIcon
+        do throws(StoreFailure) { icon = try AppIcon(png: Array(octets)) } catch {
+            throw refuse(error.publicMessage.replacing("the icon", with: "it"))
+        }
+        return PageLooks(colours: configuration.pageColours, logo: icon)
+    }
+
     /// Threads for policies that take long: enough for one at work and one that waits for it, on the machines there are.
     private static let interpretingThreads = 2
 
@@ -63,7 +82,8 @@ package struct ServiceParts: Sendable {
             ? provider.issuer.map { [identitySigner] in SheetProvider(issuer: $0, signer: identitySigner) } : nil
         page = try PortalPage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
-            now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp, logger: logger)
+            now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
+            looks: Self.looks(installation.configuration, installation.resolved.path), logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
             "postern_team_inboxes_written",

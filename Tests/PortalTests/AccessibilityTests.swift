@@ -1,6 +1,8 @@
 // What can be told of a page without looking at it: its language, its headings, its labels, and the contrast of its colours.
 
+import Accounts
 import Foundation
+import Support
 import Testing
 
 @testable import Portal
@@ -147,7 +149,7 @@ import Testing
     }
 
     @Test func textStandsOutFromItsGroundInLightAndDark() throws {
-        let css = PortalStyle.css
+        let css = PortalStyle().css
         let dark = try #require(css.range(of: "@media (prefers-color-scheme: dark)"))
         let end = try #require(css[dark.upperBound...].range(of: "*, *::before"))
         for (name, colours) in [
@@ -163,9 +165,26 @@ import Testing
         #expect(!css[end.lowerBound...].contains("#"))
     }
 
+    /// The grounds on which an operator's colour is tried are those of the sheet.
+    @Test func anOperatorsColourIsTriedOnTheGroundsThatItStandsOn() {
+        for ground in AccentColours.lightGrounds + AccentColours.darkGrounds {
+            #expect(PortalStyle().css.contains("\(ground);"), "\(ground)")
+        }
+    }
+
+    @Test func theOperatorsColourAndLogoTakeThePlaceOfOurs() throws {
+        let colours = try #require(Colour("#7a1fa2").flatMap(AccentColours.init))
+        let (own, ours) = (
+            PortalStyle(PageLooks(colours: colours, logo: try AppIcon(png: AddressPageTests.png(side: 64)))), PortalStyle()
+        )
+        #expect(own.css.hasPrefix(ours.css) && own.css.contains("--accent: #7a1fa2;") && own.version != ours.version)
+        #expect(own.mark.contains("/me/logo.png?v=\(own.version)") && own.tabIcon.path == "/me/logo.png")
+        #expect(ours.mark.contains("<svg") && ours.logo == nil)
+    }
+
     @Test func everyVariableOfTheStyleIsSet() {
-        for match in PortalStyle.css.matches(of: /var\(--([a-z-]+)\)/) {
-            #expect(PortalStyle.css.contains("--\(match.output.1): "))
+        for match in PortalStyle().css.matches(of: /var\(--([a-z-]+)\)/) {
+            #expect(PortalStyle().css.contains("--\(match.output.1): "))
         }
     }
 }

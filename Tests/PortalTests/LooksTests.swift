@@ -8,6 +8,7 @@ import InternetMessage
 import PersonalData
 import PostfixHarness
 import SignIn
+import Support
 import Testing
 
 @testable import Portal
@@ -16,11 +17,26 @@ import Testing
 struct LooksTests {
     typealias Chromium = PostfixHarness.Browser
 
+    @Test func theOperatorsColourReadsWellInLightAndDark() async throws {
+        for (name, text) in [("purple", "#7a1fa2"), ("navy", "#00004d"), ("red", "#b00020")] {
+            let looks = PageLooks(colours: Colour(text).flatMap(AccentColours.init), logo: nil)
+            try await visit(looks) { fixture, url, browser in
+                try Self.signIn(browser, fixture, url)
+                for (path, page) in [("/me", "addresses"), ("/me/addresses/1", "address"), ("/me/data", "data")] {
+                    try browser.open(url + path)
+                    try Self.look(browser, "\(name)-\(page)", "en")
+                }
+            }
+        }
+    }
+
     /// The page on a port of this machine, and a browser in front of it. The steps have a thread of their own.
-    private func visit(_ steps: @escaping @Sendable (PortalFixture, String, Chromium) throws -> Void) async throws {
+    private func visit(
+        _ looks: PageLooks = .standard, _ steps: @escaping @Sendable (PortalFixture, String, Chromium) throws -> Void
+    ) async throws {
         let port = Int(try FreePort.next())
         let url = "http://localhost:\(port)"
-        try await PortalFixture.with(url: url) { fixture in
+        try await PortalFixture.with(url: url, looks: looks) { fixture in
             try await fixture.serving(port: port) {
                 try await withCheckedThrowingContinuation { continuation in
                     Thread {

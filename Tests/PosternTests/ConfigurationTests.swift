@@ -51,6 +51,13 @@ import Testing
         #expect(configuration.log.format == .text)
     }
 
+    @Test func aColourOfThePagesThatCannotBeReadIsRefused() throws {
+        #expect(try Configuration(resolve(minimal + "page.colour: '#7a1fa2'\n")).pageColours != nil)
+        #expect(error(minimal + "page.colour: '#7fd1c2'\n")?.message.contains("a contrast of 1.5 to 1") == true)
+        #expect(error(minimal + "page.colour: teal\n")?.message.contains("as in '#0f5c55'") == true)
+        #expect(try Configuration(resolve(minimal + "page.logo: logo.png\n")).pageLogoPath == "/etc/postern/logo.png")
+    }
+
     /// A kilobyte took minutes and all memory (billion laughs).
     @Test(arguments: ["_", "-", "a"]) func aliasesOfAliasesInTheFileAreRefused(name: String) throws {
         var text = minimal + "local_recipients:\n  k0: &\(name) [x, x, x, x, x, x, x, x, x]\n"

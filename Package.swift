@@ -203,7 +203,8 @@ let package = Package(
         .target(
             name: "Web",
             dependencies: [
-                "API", "Accounts", "Database", "Decisions", "Doctor", "HTTP", "Mail", "Monitoring", "Portal", "PosternConfiguration",
+                "API", "Accounts", "Database", "Decisions", "Doctor", "HTTP", "Mail", "Monitoring", "Portal",
+                "PosternConfiguration",
                 "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
             ], swiftSettings: strict),
         .target(

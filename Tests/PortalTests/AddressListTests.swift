@@ -1,6 +1,7 @@
 // What a user finds again among many addresses: searched, in the language's order, page by page.
 
 import Accounts
+import Database
 import Foundation
 import InternetMessage
 @testable import PersonalData
@@ -123,6 +124,40 @@ import Testing
             text = try await anna.get("/me?state=off").text
             #expect(shown().count == 1 && text.contains("Off <span class=\"count\">1</span>"))
             #expect(try await anna.get("/me?search=nothing+like+that").text.contains("Nothing found"))
+        }
+    }
+
+    /// One page of ten thousand addresses is as large as one of a hundred, and asks the store as often.
+    @Test func tenThousandAddressesAreAPageLikeAnyOther() async throws {
+        try await signedIn { fixture, anna in
+            func fill(_ numbers: ClosedRange<Int>) throws {
+                let (first, last, start) = (numbers.lowerBound, numbers.upperBound, PortalFixture.start)
+                try fixture.store.database.write(.relaxed) { connection throws(StoreFailure) in
+                    let rows: SQL = "WITH RECURSIVE n(i) AS (SELECT \(first) UNION ALL SELECT i + 1 FROM n WHERE i < \(last))"
+                    for (table, columns) in [
+                        ("teams (id, handle, name, created_at)", "i, 'h' || i, 'Shop ' || i, \(start)" as SQL),
+                        ("app_groups (id, team_id, primary_client_id, created_at)", "i, i, 'c' || i, \(start)"),
+                        ("apps (group_id, client_id, created_at)", "i, 'c' || i, \(start)"),
+                        ("accounts (id, team_id, user_id, sub, created_at)", "i, i, 1, 's' || i, \(start)"),
+                        (
+                            "relay_addresses (account_id, ordinal, local_part, domain, created_at)",
+                            "i, 1, 'r' || i, 'relay.example', \(start)"
+                        ),
+                        (
+                            "grants (account_id, group_id, state, first_authorized_at, last_authorized_at)",
+                            "i, i, 'authorized', \(start), \(start)"
+                        ),
+                    ] { try connection.run("INSERT INTO \(raw: table) \(rows) SELECT \(columns) FROM n") }
+                }
+            }
+            try fill(1_001...1_100)
+            let hundred = try await anna.get("/me?page=2").text
+            #expect(hundred.contains("Page 2 of 5"))
+            try fill(2_001...11_900)
+            let page = try await anna.get("/me?page=200").text
+            #expect(page.contains("Page 200 of 401") && page.utf8.count < 100_000)
+            #expect(abs(page.utf8.count - hundred.utf8.count) < 5_000, "\(hundred.utf8.count)")
+            #expect(try await anna.get("/me?search=shop+11899").text.contains("Shop 11899"))
         }
     }
 

@@ -176,7 +176,7 @@ package struct DeviceRepository: Sendable {
             return (known, (others ?? 0) + 1, seenAt)
         }
         guard let found = try database.read({ connection throws(StoreFailure) in try read(connection) }) else { return .unknown }
-        if found.seenAt.map({ now - $0 >= DeviceLimits.resolution }) ?? true {
+        if found.seenAt.map({ now - $0 >= DeviceLimits.resolution }) ?? (found.accounts <= DeviceLimits.accounts) {
             try database.write(.durable) { connection throws(StoreFailure) in
                 try connection.run(
                     """

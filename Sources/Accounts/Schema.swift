@@ -45,6 +45,7 @@ extension Migration {
         Migration(43, "signUps", PackageResources._043_signUps_sql),
         Migration(44, "devices", PackageResources._044_devices_sql),
         Migration(47, "accountNotes", PackageResources._047_accountNotes_sql),
+        Migration(48, "knownBrowsers", PackageResources._048_knownBrowsers_sql),
         Migration(49, "accountRefusals", PackageResources._049_accountRefusals_sql),
         Migration(50, "forwardingSwitches", PackageResources._050_forwardingSwitches_sql),
     ]

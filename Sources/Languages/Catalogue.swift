@@ -47,18 +47,45 @@ package struct Catalogue: Sendable {
         var plurals: [String: [String: String]] = [:]
         for entry in entries.members {
             let (english, value) = (entry.name, entry.value)
+            let key = Self.key(english)
+            guard texts[key] == nil, plurals[key] == nil else { throw refuse("twice, with other white space: \(english)") }
             if let text = value.string {
-                guard Self.places(text) == Self.places(english) else { throw refuse("other places than its English: \(english)") }
-                texts[Self.key(english)] = text
+                guard Self.places(text) == Self.places(english), Self.isWhole(text) else {
+                    throw refuse("other places than its English: \(english)")
+                }
+                texts[key] = text
             } else if let forms = value.object, forms["other"]?.string != nil {
-                plurals[Self.key(english)] = Dictionary(
-                    forms.members.compactMap { form in form.value.string.map { (form.name, $0) } },
-                    uniquingKeysWith: { first, _ in first })
+                plurals[key] = try Self.forms(forms, of: english, refuse)
             } else {
                 throw refuse("neither a text nor plural forms with other: \(english)")
             }
         }
         self.init(tag: tag, isRightToLeft: direction == "rtl", texts: texts, plurals: plurals)
+    }
+
+    /// The forms of a text with a number. One that says the number in words, as `two` does in some languages, may leave it out.
+    private static func forms(
+        _ forms: JSONObject, of english: String, _ refuse: (String) -> CatalogueError
+    ) throws(CatalogueError) -> [String: String] {
+        let wanted = places(english)
+        var texts: [String: String] = [:]
+        for form in forms.members {
+            guard Plural.categories.contains(form.name), let text = form.value.string else {
+                throw refuse(
+                    "a plural form that is no text, or not one of \(Plural.categories.joined(separator: ", ")): \(english)")
+            }
+            let places = Self.places(text)
+            guard places == wanted || places.isEmpty && form.name != "other", isWhole(text) else {
+                throw refuse("other places than its English: \(english)")
+            }
+            texts[form.name] = text
+        }
+        return texts
+    }
+
+    /// Whether every tag and every place that is begun is ended: otherwise it would go on in what follows.
+    private static func isWhole(_ text: String) -> Bool {
+        !text.replacing(/\{\{?[^}]*\}?\}|<[^>]*>/, with: "").contains { "<>{}".contains($0) }
     }
 
     /// Whether it has words for a text.
@@ -131,6 +158,8 @@ package struct Catalogue: Sendable {
 
 /// CLDR's plural categories of the languages that are built in; others have `one` and `other` as English does.
 enum Plural {
+    static let categories = ["zero", "one", "two", "few", "many", "other"]
+
     static func category(of number: Int, _ tag: String) -> String {
         switch tag {
         case "ja": return "other"

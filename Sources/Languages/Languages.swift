@@ -38,12 +38,23 @@ package struct Languages: Sendable {
                 throw CatalogueError(
                     file: path, message: "must be named by its language tag in lower case, as in nl.json; not en")
             }
-            guard let data = FileManager.default.contents(atPath: path), data.count <= Self.maximumSize else {
-                throw CatalogueError(file: path, message: "cannot be read, or has more than \(Self.maximumSize) octets")
+            guard let octets = Self.octets(path) else {
+                throw CatalogueError(
+                    file: path, message: "is not a file, cannot be read, or has more than \(Self.maximumSize) octets")
             }
-            found[tag] = (path, Array(data))
+            found[tag] = (path, octets)
         }
         try self.init(found)
+    }
+
+    /// Nil for what is no file, cannot be read or is too large: nothing is read of a pipe or a device, which may have no end.
+    private static func octets(_ path: String) -> [UInt8]? {
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: target),
+            attributes[.type] as? FileAttributeType == .typeRegular, let size = attributes[.size] as? Int, size <= maximumSize,
+            let data = FileManager.default.contents(atPath: target)
+        else { return nil }
+        return Array(data)
     }
 
     private init(_ more: [String: (file: String, octets: [UInt8])]) throws(CatalogueError) {

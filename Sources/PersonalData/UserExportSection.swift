@@ -46,6 +46,7 @@ struct UserExportSection: Sendable {
                 [
                     ("id", .text, "handle"), ("name", .userName, "name_key, name_sealed"),
                     ("is_work_or_school_account", .flag, "is_managed"), ("since", .time, "created_at"),
+                    ("times_signed_out_everywhere", .integer, "browser_generation"),
                 ],
                 "FROM users WHERE id = \(user)"),
             UserExportSection(

@@ -124,12 +124,19 @@ struct PortalRequest: Sendable {
         FormEncoding.pairs((request.uri.query ?? "").utf8, maximum: 10)?.first { $0.name == name }?.value
     }
 
-    /// Opens the app's request that this page is a step of.
+    /// Opens the app's request that this page is a step of. Of other pages it is none, whatever their address says: they keep
+    /// what a step has to give up, so that a window that opened them has no hold on them.
     private mutating func openSheet() {
-        guard page.provider != nil, let identifier = form["request"] ?? query("request") else { return }
+        guard page.provider != nil, Self.isStep(request.uri.path), let identifier = form["request"] ?? query("request") else {
+            return
+        }
         sheet = page.store.authorizations.open(identifier, now: page.now()).map {
             OpenSheet(identifier: identifier, pending: $0)
         }
+    }
+
+    private static func isStep(_ path: String) -> Bool {
+        [PortalPage.sheetPath, "/me/sign-in", "/me/sent", "/me/passkey"].contains(path) || path.hasPrefix("/me/sign-in/")
     }
 
     /// A path of ours as a step of the same request.

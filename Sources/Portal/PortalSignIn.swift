@@ -160,7 +160,7 @@ extension PortalPage {
         let kept = cookies.value(PortalCookies.known, in: request.request.headers)
         let (known, inbox) = try await pool.run {
             guard let session = try store.page.session(token, now: now()) else { throw PortalRefusal.foreign }
-            let known = store.page.knownBrowser(user: session.userID)
+            let known = try store.page.knownBrowser(user: session.userID)
             guard kept != known else { return (known, nil as InboxAddress?) }
             let inbox = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
             return (known, session.method == .mail && inbox?.number == session.inboxNumber ? nil : inbox?.address)

@@ -156,8 +156,29 @@ import Testing
         #expect(try await setting.attest(setting.challenge()).status == 409)
         try setting.fixture.store.attestedApps.add(
             team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production,
-            root: setting.authority.certificate, APIFixture.change)
+            root: setting.authority.certificate, Change(actor: "uid:0", now: setting.fixture.now + 1))
+        setting.fixture.now += 1
+        #expect(try await setting.assert(setting.challenge(), counter: 1).status == 404)
+        #expect(try await setting.attest(setting.challenge()).status == 200)
         #expect(try await setting.assert(setting.challenge(), counter: 1).status == 200)
+    }
+
+    /// Whoever had the key of a root that was tried out went on having devices that Apple vouched for.
+    @Test func aDeviceOfARootThatWasReplacedIsAttestedNoMore() async throws {
+        let setting = try setting()
+        #expect(try await setting.attest(setting.challenge()).status == 200)
+        func add(_ root: [UInt8]) throws {
+            setting.fixture.now += 1
+            try setting.fixture.store.attestedApps.add(
+                team: "juice", clientID: "com.juice.app", appID: Self.appID, environment: .production, root: root,
+                Change(actor: "uid:0", now: setting.fixture.now))
+        }
+        // The same one changes nothing.
+        try add(setting.authority.certificate)
+        #expect(try await setting.assert(setting.challenge(), counter: 1).status == 200)
+        try add(TestDevice.Authority().certificate)
+        #expect(try await setting.assert(setting.challenge(), counter: 2).status == 404)
+        #expect(try await setting.attest(setting.challenge()).status == 422)
     }
 
     @Test(arguments: [

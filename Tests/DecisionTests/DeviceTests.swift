@@ -92,6 +92,26 @@ import Testing
         #expect(try await setting.ask("c", device) == "require_verification")
     }
 
+    /// Each account that a team named made a row, and was counted with every question.
+    @Test func accountsOfADeviceHaveAnEnd() async throws {
+        let setting = try await setting()
+        let device = try setting.attested(TestDevice(setting.authority))
+        let (store, now) = (setting.bench.store, setting.bench.clock.now)
+        let found: Int64? = try store.database.value("SELECT id FROM apps WHERE client_id = \(DecisionFixture.app)")
+        let app = try #require(found)
+        var last: Int64?
+        for number in 0..<DeviceLimits.accounts + 5 {
+            last = try store.devices.facts(device: device, app: app, account: "a\(number)", now: now).accounts
+        }
+        #expect(last == DeviceLimits.accounts + 1)
+        let rows: Int64? = try store.database.value("SELECT COUNT(*) FROM device_accounts")
+        #expect(rows == DeviceLimits.accounts)
+        // Those that are there are known still, and make room in time.
+        #expect(try store.devices.facts(device: device, app: app, account: "a0", now: now).accounts == DeviceLimits.accounts)
+        let later = now + DeviceLimits.account
+        #expect(try store.devices.facts(device: device, app: app, account: "new", now: later).accounts == 1)
+    }
+
     @Test func assertionsAreCounted() async throws {
         let setting = try await setting()
         let device = try TestDevice(setting.authority)

@@ -110,12 +110,47 @@ import Testing
         ("en.json", "{}", "must be named"), ("fr.json", #"{"texts": {"Hi": 1}}"#, "neither a text"),
         ("fr.json", #"{"texts": {}, "direction": "up"}"#, "direction must be"),
         ("fr.json", #"{"texts": {}, "x": 1}"#, "not known"),
+        // What is begun and not ended went on in the page.
+        ("fr.json", #"{"texts": {"Hi": "<img src=x alt="}}"#, "other places"),
+        ("fr.json", #"{"texts": {"Hi": "a }} b"}}"#, "other places"),
+        // Of two one was taken, and no one was told which; what a plural had was not looked at.
+        ("fr.json", #"{"texts": {"Sign in": "a", "Sign  in": "b"}}"#, "twice"),
+        ("fr.json", #"{"texts": {"{n} hours": {"one": 1, "other": "{n} h"}}}"#, "plural form"),
+        ("fr.json", #"{"texts": {"{n} hours": {"on": "h", "other": "{n} h"}}}"#, "plural form"),
+        ("fr.json", #"{"texts": {"{n} hours": {"other": "h"}}}"#, "other places"),
+        ("fr.json", #"{"texts": {"{n} hours": {"one": "<b>", "other": "{n} h"}}}"#, "other places"),
     ]) func aCatalogueThatCannotBeUsedSaysWhy(_ name: String, _ text: String, _ expected: String) {
         #expect {
             _ = try languages(name, text)
         } throws: {
             "\($0)".contains(expected)
         }
+    }
+
+    /// It was read to its end before its size was looked at: there may be none.
+    @Test func whatIsNoFileOrTooLargeIsNotRead() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-languages-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("nl.json").path
+        func refused() -> Bool {
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            do { _ = try Languages(folder: folder.path) } catch { return error.message.hasPrefix("is not a file") }
+            return false
+        }
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/dev/null")
+        #expect(refused())
+        try #require(mkfifo(path, 0o600) == 0)
+        #expect(refused())
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        #expect(refused())
+        try Data(repeating: 0x20, count: 1_000_001).write(to: URL(fileURLWithPath: path))
+        #expect(refused())
+        let real = folder.deletingLastPathComponent().appendingPathComponent("\(folder.lastPathComponent).json")
+        defer { try? FileManager.default.removeItem(at: real) }
+        try Data(#"{"texts": {"Sign in": "Inloggen"}}"#.utf8).write(to: real)
+        try FileManager.default.createSymbolicLink(at: URL(fileURLWithPath: path), withDestinationURL: real)
+        #expect(try Languages(folder: folder.path).best(["nl"], accepted: nil).text("Sign in") == "Inloggen")
     }
 
     @Test func numbersTakeTheFormOfTheirLanguage() throws {

@@ -39,6 +39,29 @@ import Testing
         }
     }
 
+    /// The message says to sign out everywhere; a browser of before was known all the same, and its next sign-in told no one.
+    @Test func noBrowserIsKnownAfterSigningOutEverywhere() async throws {
+        try await PortalFixture.with { fixture in
+            _ = try fixture.store.inboxes.add(
+                user: "anna", try PortalFixture.inbox("anna@old.example"), isVerified: true, isReplyOnly: false,
+                PortalFixture.change)
+            let (anna, thief) = (Browser(fixture), Browser(fixture))
+            try await signIn(fixture, "anna@old.example", thief)
+            #expect(fixture.mailCount("anna@home.example") == 1)
+            try await anna.signIn("anna")
+            try await anna.submit("/me/sign-out")
+            try await signIn(fixture, "anna@old.example", thief)
+            #expect(fixture.mailCount("anna@home.example") == 2, "one to sign in")
+            try await anna.signIn("anna")
+            try await anna.submit("/me/sign-out", ["everywhere": "yes"])
+            try await signIn(fixture, "anna@old.example", thief)
+            #expect(fixture.mailCount("anna@home.example") == 4)
+            #expect(try told(fixture, "anna@home.example"))
+            try await signIn(fixture, "anna@old.example", thief)
+            #expect(fixture.mailCount("anna@home.example") == 4)
+        }
+    }
+
     @Test func whoReadsTheMessageThereIsNotToldAgain() async throws {
         try await PortalFixture.with { fixture in
             try await signIn(fixture, "anna@home.example", Browser(fixture))

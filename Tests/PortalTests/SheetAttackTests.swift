@@ -1,5 +1,6 @@
 // Attacks on the sign-in page of apps that were found by looking for them.
 
+import Accounts
 import Foundation
 import HTTPTypes
 import SignIn
@@ -74,4 +75,128 @@ import Testing
             #expect(try sheet.fixture.store.provider.consent(user: "bob", clientID: "com.soda.app") == nil)
         }
     }
+
+    /// Whoever took their name out of the form had the stored one given in its place.
+    @Test func aNameThatWasTakenOutIsNotGiven() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await anna.signIn("anna")
+            try await sheet.open(anna, ["response_mode": "form_post"])
+            try await anna.submit(
+                "/sign-in",
+                ["decision": "continue", "first_name": " ", "last_name": "", "request": try SheetFixture.request(anna)])
+            let user = try #require(try await anna.follow().first(/name="user" value="([^"]+)"/))
+            #expect(user.contains("@relay.example") && !user.contains("anna") && !user.contains("name"))
+        }
+    }
+
+    /// An app that had asked for nothing got the address the next time, without a question, and the page said that it gets
+    /// nothing new.
+    @Test func anAddressThatWasNeverAskedForIsAskedFor() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await anna.signIn("anna")
+            try await sheet.open(anna, ["scope": "openid"])
+            _ = try await sheet.claims(try await sheet.press(anna, "continue")["code"])
+            try await sheet.open(anna, ["scope": "openid", "prompt": "none"])
+            #expect(try SheetFixture.answer(anna)["code"] != nil)
+            for scope in ["email", "openid email"] {
+                try await sheet.open(anna, ["scope": scope, "prompt": "none"])
+                #expect(try SheetFixture.answer(anna)["error"] == "consent_required")
+            }
+            #expect(!(try await sheet.open(anna, ["scope": "openid email"]).text.contains("nothing new about you")))
+            _ = try await sheet.claims(try await sheet.press(anna, "continue")["code"])
+            try await sheet.open(anna, ["scope": "email", "prompt": "none"])
+            #expect(try SheetFixture.answer(anna)["code"] != nil)
+            #expect(try await sheet.open(anna, ["scope": "openid email"]).text.contains("nothing new about you"))
+        }
+    }
+
+    /// The page had said that the app gets nothing new; the button gave it everything again.
+    @Test func aPageFromBeforeAConsentEndedAsksAgain() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            let store = sheet.fixture.store
+            try await anna.signIn("anna")
+            try await sheet.open(anna)
+            _ = try await sheet.press(anna, "continue")
+            try await sheet.open(anna)
+            let request = try SheetFixture.request(anna)
+            let account = try #require(
+                try store.database.value("SELECT MAX(account_id) FROM grants WHERE state = 'authorized'") as Int64?)
+            try store.grants.revokeAll(account: account, PortalFixture.change)
+            let shown = try #require(anna.page.first(/name="known" value="([^"]+)"/))
+            let answer = try await anna.submit("/sign-in", ["decision": "continue", "known": shown, "request": request])
+            #expect(answer.location == "/sign-in?request=\(request)")
+            #expect(try store.provider.consent(user: "anna", clientID: "com.soda.app")?.isLive == false)
+            #expect(try await anna.follow().text.contains("Choose what Soda learns about you"))
+        }
+    }
+
+    /// Any page did so whose address had the request of an app in it: its opener kept a hold on it.
+    @Test func onlyTheStepsOfASignInKeepTheirOpener() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await anna.signIn("anna")
+            try await sheet.open(anna, ["response_mode": "web_message"])
+            let request = try SheetFixture.request(anna)
+            for path in ["/me", "/me/security", "/me/nothing"] {
+                let page = try await anna.get("\(path)?request=\(request)", headers: ["Accept": "text/html"])
+                #expect(page.header("Cross-Origin-Opener-Policy") == "same-origin", "\(path)")
+                #expect(page.header("Content-Security-Policy").contains("form-action 'self'"), "\(path)")
+            }
+        }
+    }
+
+    /// It was written down as chosen for this app alone, and mail did not follow when another one was chosen for all.
+    @Test func anInboxThatWasLeftAsItIsFollowsTheDefault() async throws {
+        try await SheetFixture.with { sheet in
+            let (anna, inboxes) = (Browser(sheet.fixture), sheet.fixture.store.inboxes)
+            _ = try inboxes.add(
+                user: "anna", try PortalFixture.inbox("anna@work.example"), isVerified: true, isReplyOnly: false,
+                PortalFixture.change)
+            try await anna.signIn("anna")
+            for (chosen, kept) in [("1", nil), ("2", 2), ("1", 1)] as [(String, Int64?)] {
+                try await sheet.open(anna, ["prompt": "consent"])
+                _ = try await sheet.press(anna, "continue", ["email": "hide", "inbox": chosen])
+                let consent = try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app")
+                #expect(consent?.inboxNumber == kept, "\(chosen)")
+            }
+        }
+    }
+
+    /// Whoever signed in as another user than the app meant was led to the door again, for ever.
+    @Test func anotherUserThanTheAppMeantIsToldOfOnceTheySignedIn() async throws {
+        try await SheetFixture.with { sheet in
+            let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
+            try await anna.signIn("anna")
+            try await sheet.open(anna, ["response_type": "code id_token", "response_mode": "form_post"])
+            try await anna.submit("/sign-in", ["decision": "continue", "request": try SheetFixture.request(anna)])
+            let hint = try #require(try await anna.follow().first(/name="id_token" value="([^"]+)"/))
+            try await sheet.open(bob, ["id_token_hint": hint])
+            sheet.fixture.now += 1
+            try await sheet.signIn(bob, "bob@home.example")
+            let answer = try SheetFixture.answer(bob)
+            #expect(answer["error"] == "login_required" && answer["error_description"] == "another user is signed in")
+        }
+    }
+
+    /// The page showed the team's name and the identifier alone, whatever the operator had given the app.
+    @Test func anAppIsShownByItsNameAndIcon() async throws {
+        try await SheetFixture.with { sheet in
+            let anna = Browser(sheet.fixture)
+            try await anna.signIn("anna")
+            #expect(!(try await sheet.open(anna).text.contains("/me/icons/")))
+            try sheet.fixture.store.apps.setAppearance(
+                team: "soda", clientID: "com.soda.app", name: "Soda <b>", icon: .some(try AppIcon(png: Self.png)),
+                PortalFixture.change)
+            let text = try await sheet.open(anna).text
+            #expect(text.contains("<strong>Soda &lt;b&gt;</strong>") && text.contains(#"src="/me/icons/com.soda.app""#))
+        }
+    }
+
+    /// The start and the end of a picture of 64 pixels.
+    private static let png: [UInt8] =
+        [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 0, 64, 0, 0, 0, 64]
+        + Array(repeating: 0, count: 13) + Array("IEND".utf8) + [0xAE, 0x42, 0x60, 0x82]
 }

@@ -132,6 +132,38 @@ import Testing
         }
     }
 
+    /// The second code made a second user, and with it any number of them for one mailbox.
+    @Test func twoSpellingsOfOneMailboxMakeOneUser() async throws {
+        try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
+            let (first, _) = try await ask(fixture, "eve.new@gmail.com")
+            let (second, _) = try await ask(fixture, "evenew@gmail.com")
+            try await second.submit("/me/sent", ["code": try fixture.code("evenew@gmail.com")])
+            #expect(try await first.submit("/me/sent", ["code": try fixture.code("eve.new@gmail.com")]).status == 422)
+            // The next request leads to the one that there is.
+            let sent = fixture.mailCount("evenew@gmail.com")
+            _ = try await ask(fixture, "eve.new@gmail.com", first)
+            #expect(fixture.mailCount("evenew@gmail.com") == sent + 1)
+            #expect(try fixture.store.users.all().count == 3)
+        }
+    }
+
+    /// Whoever asked for codes to strangers used up the messages of the hour, and no user could sign in.
+    @Test func strangersLeaveHalfOfTheMessagesToUsers() async throws {
+        let limits = NoticeLimits(perInbox: 50, perUser: 100, perInstallation: 4)
+        try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in
+            for (inbox, expected) in [
+                ("a@new.example", 1), ("b@new.example", 1), ("c@new.example", 0), ("anna@home.example", 1),
+                ("bob@home.example", 1), ("bob@home.example", 0),
+            ] {
+                let (_, sent) = try await ask(fixture, inbox)
+                #expect(sent == expected, "\(inbox)")
+            }
+            fixture.now += 3_601
+            let (_, later) = try await ask(fixture, "c@new.example")
+            #expect(later == 1)
+        }
+    }
+
     @Test func noOneBecomesAUserWithARelayAddress() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             let (eve, _) = try await ask(fixture, "abc@relay.example")

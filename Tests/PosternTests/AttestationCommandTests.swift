@@ -33,6 +33,39 @@ import Testing
         #expect(try runner.run(["attestation", "verify"], input: line(1, counter: 2)).status == 65)
     }
 
+    /// All of a line was read into memory, however long it was: without an end there was none.
+    @Test func aLineThatIsTooLongIsPassedOver() throws {
+        let runner = try CommandRunner()
+        let long = String(repeating: "a", count: 3_000_000)
+        for command in ["attestation", "passkey"] {
+            let result = try runner.run([command, "verify", "--batch"], input: "\(long)\n \t\n{\"id\":2}\n{\"id\":3}")
+            let answers = try result.output.split(separator: "\n").map { try object($0) }
+            #expect(answers.map { $0["id"] as? Int } == [nil, 2, 3])
+            #expect((answers[0]["error"] as? String)?.contains("longer than 1048576 octets") == true)
+        }
+    }
+
+    /// It trapped.
+    @Test func answersThatCannotBeWrittenEndTheCommand() throws {
+        let runner = try CommandRunner()
+        let (input, errors) = (runner.folder.appendingPathComponent("in"), runner.folder.appendingPathComponent("errors"))
+        try Data("{\"id\":1}\n".utf8).write(to: input)
+        for command in ["attestation", "passkey", "verify"] {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/bin/sh")
+            let arguments = command == "verify" ? "verify --batch" : "\(command) verify --batch"
+            process.arguments = [
+                "-c", "exec \"$0\" \(arguments) < \"$1\" > /dev/full 2> \"$2\"", CommandRunner.executable.path, input.path,
+                errors.path,
+            ]
+            try process.run()
+            process.waitUntilExit()
+            #expect(process.terminationReason == .exit && process.terminationStatus == 74, "\(command)")
+            let said = try String(contentsOf: errors, encoding: .utf8)
+            #expect(said == "postern: standard output: no space left on device\n", "\(command): \(said)")
+        }
+    }
+
     @Test func appIDsAreAddedListedAndRemoved() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")

@@ -99,6 +99,36 @@ import WebAuthn
         #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later) == nil)
     }
 
+    @Test(arguments: Engine.all) func strangersLeaveMessagesToUsersAndASecondSpellingMakesNoSecondUser(_ engine: Engine) throws {
+        let test = try anna(engine)
+        let (page, rules) = (test.store.page, SignUpRules(.open))
+        func link(_ inbox: String, limit: Int) throws -> PageLink? {
+            try page.signInLink(
+                for: TestStore.inbox(inbox), browser: inbox, rules: rules,
+                limits: NoticeLimits(perInbox: 50, perUser: 50, perInstallation: limit), now: Self.now)
+        }
+        let codes = try ["e.ve@gmail.com", "eve@gmail.com"].map { ($0, try #require(try link($0, limit: 4)?.code)) }
+        #expect(throws: StoreFailure.self) { try link("third@home.example", limit: 4) }
+        #expect(try link("anna@home.example", limit: 4) != nil)
+        let sessions = try codes.map { inbox, code in
+            let sealed = try page.sealSignUp(TestStore.inbox(inbox), browser: inbox, now: Self.now)
+            return try page.signIn(code: code, browser: inbox, signUp: sealed, replacing: nil, now: Self.now)
+        }
+        #expect(sessions[0] != nil && sessions[1] == nil)
+    }
+
+    @Test(arguments: Engine.all) func aStandingConsentSaysWhetherTheAddressWasAskedFor(_ engine: Engine) throws {
+        let test = try anna(engine)
+        for (scopes, shares) in [(["openid"], false), (["email", "openid"], true), (["name"], true)] {
+            let authorization = ProviderAuthorization(
+                grant: AuthorizationRequest(clientID: "com.juice", userID: "anna", realUserStatus: 0),
+                redirectURI: "https://juice.example/in", scopes: Set(scopes), nonce: nil, challenge: nil, orgID: nil,
+                authenticatedAt: Self.now)
+            _ = try test.store.provider.authorize(authorization, Self.change) { issued throws(StoreFailure) in issued.code }
+            #expect(try test.store.provider.consent(user: "anna", clientID: "com.juice")?.sharesEmail == shares)
+        }
+    }
+
     // MARK: Passkeys
 
     private func authenticator(_ test: TestStore) throws -> TestAuthenticator {

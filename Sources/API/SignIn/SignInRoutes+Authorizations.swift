@@ -51,7 +51,7 @@ extension SignInRoutes {
         let algorithm = try await parts.run { try $0.clients.client(clientID)?.identityTokenAlgorithm } ?? "ES256"
         let maker = try await signer.maker(issuer: settings.issuer, algorithm, now: time)
         let change = context.change(now: time)
-        let name = GivenName(first: body.name?.firstName, last: body.name?.lastName)
+        let name = body.name.map { GivenName(first: $0.firstName, last: $0.lastName) }
         let (answer, ticket) = try await parts.run { store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)

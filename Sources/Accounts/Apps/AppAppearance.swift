@@ -48,6 +48,18 @@ extension AppRepository {
         }
     }
 
+    /// How an app is shown to people; nil for one that is not there.
+    package func appearance(clientID: String) throws(StoreFailure) -> (name: String?, hasIcon: Bool)? {
+        try database.read { connection throws(StoreFailure) in
+            try connection.row(
+                """
+                SELECT a.name, CASE WHEN a.icon IS NULL THEN 0 ELSE 1 END AS has_icon
+                FROM apps a JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL WHERE a.client_id = \(clientID)
+                """
+            ).map { row throws(StoreFailure) in try (row["name"], row["has_icon"]) }
+        }
+    }
+
     /// The PNG of an app's icon; nil where it has none, and for an app that is not there.
     package func icon(clientID: String) throws(StoreFailure) -> [UInt8]? {
         try database.read { connection throws(StoreFailure) in

@@ -15,6 +15,8 @@ package struct NoticeLimits: Sendable, Hashable {
     package let perUser: Int
     /// Messages of this installation in an hour.
     package let perInstallation: Int
+    /// Of these, to people who are no users yet: whoever has any number of strangers written to leaves the other half to users.
+    var toStrangers: Int { max(1, perInstallation / 2) }
 
     package init(lifetime: Int64 = 86_400, tries: Int = 5, perInbox: Int = 5, perUser: Int = 10, perInstallation: Int = 500) {
         self.lifetime = lifetime

@@ -223,11 +223,12 @@ extension DatabaseConnection {
     package func reserveNotice(
         _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) {
-        let parts: [(SQL, limit: Int, what: String)] = [
+        var parts: [(SQL, limit: Int, what: String)] = [
             ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),
             ("user_id = \(user)", limits.perUser, "for this user"),
             ("1 = 1", limits.perInstallation, "of this installation"),
         ]
+        if user == nil { parts.append(("user_id IS NULL AND kind = \(kind)", limits.toStrangers, "to people who are no users")) }
         for (condition, limit, what) in parts {
             let row = try row(
                 """

@@ -43,11 +43,8 @@ struct AttestationCommand: ParsableCommand {
                 if answer["valid"] != .bool(true) { throw ExitCode(EX_DATAERR) }
                 return
             }
-            while let line = readLine(strippingNewline: true) {
-                guard !line.allSatisfy(\.isWhitespace) else { continue }
-                let answer = JSONValue.object(Self.answer(Array(line.utf8)))
-                FileHandle.standardOutput.write(Data((answer.text + "\n").utf8))
-            }
+            var lines = BatchInput(maximum: AttestationLine.maximumLength)
+            while let line = try lines.next() { try BatchOutput.write(line: JSONValue.object(Self.answer(line)).text) }
         }
 
         private static func answer(_ line: [UInt8]) -> JSONObject {

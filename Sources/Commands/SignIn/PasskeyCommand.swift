@@ -41,11 +41,8 @@ struct PasskeyCommand: ParsableCommand {
                 if answer["valid"] != .bool(true) { throw ExitCode(EX_DATAERR) }
                 return
             }
-            while let line = readLine(strippingNewline: true) {
-                guard !line.allSatisfy(\.isWhitespace) else { continue }
-                let answer = JSONValue.object(PasskeyQuestion.answer(Array(line.utf8)))
-                FileHandle.standardOutput.write(Data((answer.text + "\n").utf8))
-            }
+            var lines = BatchInput(maximum: PasskeyQuestion.maximumLength)
+            while let line = try lines.next() { try BatchOutput.write(line: JSONValue.object(PasskeyQuestion.answer(line)).text) }
         }
     }
 }

@@ -116,18 +116,18 @@ struct TokenCommand: ParsableCommand {
         }
 
         private func answerLines(_ questions: TokenQuestions) async throws {
-            while let line = readLine(strippingNewline: true) {
-                guard !line.allSatisfy(\.isWhitespace) else { continue }
+            var lines = BatchInput(maximum: TokenVerificationRequest.maximumLength)
+            while let line = try lines.next() {
                 let answer: JSONValue
                 do throws(TokenVerificationRequest.Unreadable) {
-                    let question = try TokenVerificationRequest(line: Array(line.utf8), now: PosternClock.now()) {
+                    let question = try TokenVerificationRequest(line: line, now: PosternClock.now()) {
                         try? TimeArgument.seconds($0)
                     }
                     answer = await questions.answer(question).json()
                 } catch {
                     answer = .object(["id": error.id, "valid": .bool(false), "error": .string("question: \(error.reason)")])
                 }
-                FileHandle.standardOutput.write(Data((answer.text + "\n").utf8))
+                try BatchOutput.write(line: answer.text)
             }
         }
     }

@@ -71,7 +71,7 @@ package enum BatchLine {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.keyEncodingStrategy = .convertToSnakeCase
-        FileHandle.standardOutput.write(try encoder.encode(value) + Data("\n".utf8))
+        try BatchOutput.write(try encoder.encode(value) + Data("\n".utf8))
     }
 
     /// What is wrong with a line, in words.

@@ -9,7 +9,8 @@ import MailCrypto
 package struct AttestedAppRepository: Sendable {
     let database: any Database
 
-    /// Accepts attestations of an app id, with this root from now on.
+    /// Accepts attestations of an app id, with this root from now on. Devices that attested it before, with another root or
+    /// before it was taken back, have to attest again.
     /// - Parameter root: DER.
     /// - Throws: `invalid` for what is not `TEAMID.bundle.id` or not a certificate, `notFound`, `limit`.
     package func add(
@@ -32,7 +33,9 @@ package struct AttestedAppRepository: Sendable {
                 """
                 INSERT INTO attested_apps (app_id, name, environment, root, created_at)
                 VALUES (\(app), \(appID), \(environment.rawValue), \(root), \(change.now))
-                ON CONFLICT (app_id, name, environment) DO UPDATE SET root = excluded.root
+                ON CONFLICT (app_id, name, environment) DO UPDATE SET root = excluded.root,
+                    created_at = CASE WHEN attested_apps.root = excluded.root THEN attested_apps.created_at
+                        ELSE excluded.created_at END
                 """)
             try connection.audit(change, "app.attestation.add", "team:\(id)", "\(clientID) \(appID) \(environment.rawValue)")
         }

@@ -40,6 +40,8 @@ package enum DeviceLimits {
     package static let challenge: Int64 = 10 * 60
     /// Seconds for which an account counts as one of the device after it was named with it.
     package static let account: Int64 = 90 * 86_400
+    /// Accounts of one device that are kept: a policy looks for a few, and no device has rows without end.
+    package static let accounts: Int64 = 1_000
     /// Seconds after which a device that was not heard of is forgotten, and has to attest again.
     package static let device: Int64 = 400 * 86_400
     /// Seconds for which a time is not written again.

@@ -84,7 +84,8 @@ package struct DeviceRepository: Sendable {
                     seen_at)
                 VALUES (\(app), \(mark), \(found.appID), \(found.environment.rawValue), \(sealed.key), \(sealed.octets), 0, 0,
                     \(now), \(now))
-                ON CONFLICT (mark) DO UPDATE SET name = excluded.name, environment = excluded.environment
+                ON CONFLICT (mark) DO UPDATE SET name = excluded.name, environment = excluded.environment,
+                    attested_at = excluded.attested_at, seen_at = excluded.seen_at
                 """)
             return AttestedDevice(
                 id: AttestedDevice.id(mark: mark), appID: found.appID, environment: found.environment, assertions: 0,
@@ -176,7 +177,7 @@ package struct DeviceRepository: Sendable {
             return (known, (others ?? 0) + 1, seenAt)
         }
         guard let found = try database.read({ connection throws(StoreFailure) in try read(connection) }) else { return .unknown }
-        if found.seenAt.map({ now - $0 >= DeviceLimits.resolution }) ?? true {
+        if found.seenAt.map({ now - $0 >= DeviceLimits.resolution }) ?? (found.accounts <= DeviceLimits.accounts) {
             try database.write(.durable) { connection throws(StoreFailure) in
                 try connection.run(
                     """
@@ -213,12 +214,13 @@ private struct KnownDevice {
 }
 
 extension DatabaseConnection {
-    /// A device of an app, whose app id is accepted still.
+    /// A device of an app, whose app id is accepted still, by the root that it was attested with.
     fileprivate func device(app: Int64, mark: [UInt8]) throws(StoreFailure) -> KnownDevice? {
         let row = try row(
             """
             SELECT d.id, d.name, d.environment, d.public_key, d.public_sealed, d.counter, d.assertions, d.attested_at
             FROM devices d JOIN attested_apps a ON a.app_id = d.app_id AND a.name = d.name AND a.environment = d.environment
+                AND d.attested_at >= a.created_at
             WHERE d.mark = \(mark) AND d.app_id = \(app)
             """)
         guard let row else { return nil }

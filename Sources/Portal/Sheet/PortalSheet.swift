@@ -49,11 +49,16 @@ extension PortalPage {
     }
 
     /// The app that asks. Throws `PortalRefusal` where it was removed meanwhile.
-    func app(_ sheet: OpenSheet) async throws -> (clientID: String, teamName: String) {
+    func app(_ sheet: OpenSheet) async throws -> (clientID: String, name: String?, hasIcon: Bool, teamName: String) {
         let clientID = sheet.request.clientID
-        let name = try await pool.run { try store.clients.client(clientID).map { try store.teams.team($0.teamID).name } }
-        guard let name else { throw PortalRefusal.over }
-        return (clientID, name)
+        let (team, shown) = try await pool.run {
+            (
+                try store.clients.client(clientID).map { try store.teams.team($0.teamID).name },
+                try store.apps.appearance(clientID: clientID)
+            )
+        }
+        guard let team, let shown else { throw PortalRefusal.over }
+        return (clientID, shown.name, shown.hasIcon, team)
     }
 
     // MARK: What comes next
@@ -97,7 +102,7 @@ extension PortalPage {
         let scopes = sheet.request.scopes
         // What the team has of the user's address stays as long as the user uses any of its apps.
         let isSettled = consent?.isTeamsLive ?? false
-        let chosen = consent?.inboxNumber ?? inboxes.first(where: \.isDefault)?.number
+        let chosen = Self.standingInbox(consent, inboxes)
         var values: [String: Any] = [
             "team": app.teamName, "client_id": app.clientID, "initial": PortalText.initial(app.teamName), "is_known": isKnown,
             "asks_name": !isKnown && scopes.contains("name"), "asks_email": !isKnown && scopes.contains("email") && !isSettled,
@@ -107,6 +112,8 @@ extension PortalPage {
                     as [String: Any]
             },
         ]
+        values["app"] = app.name
+        values["icon"] = app.hasIcon ? app.clientID : nil
         if let inbox = inboxes.first(where: { $0.number == session.inboxNumber }) {
             values["account"] = PortalText.address(inbox.address)
         }
@@ -130,6 +137,11 @@ extension PortalPage {
             status: problem == nil ? .ok : .unprocessableContent)
     }
 
+    /// `Inbox.number` of the inbox that mail of the team goes to where the user chooses none.
+    private static func standingInbox(_ consent: StandingConsent?, _ inboxes: [Inbox]) -> Int64? {
+        consent?.inboxNumber ?? inboxes.first(where: \.isDefault)?.number
+    }
+
     // MARK: POST /sign-in
 
     func decide(_ request: PortalRequest) async throws -> Response {
@@ -147,7 +159,9 @@ extension PortalPage {
         case ("continue", let session?):
             let (step, consent) = try await step(sheet, session)
             // What was asked, by what is so now: a session may have grown too old, and a consent ended.
-            guard case .ask(_, let isKnown) = step else { return request.redirect(request.step(Self.sheetPath)) }
+            guard case .ask(_, let isKnown) = step, isKnown || request.form["known"] == nil else {
+                return request.redirect(request.step(Self.sheetPath))
+            }
             let choice = SheetChoice(request.form)
             if let problem = choice.problem {
                 return try await ask(request, sheet, session, consent, isKnown: isKnown, problem: problem)
@@ -176,8 +190,10 @@ extension PortalPage {
             authorization.givesStoredName = consent?.hasStoredName ?? false
             if let choice {
                 let stored = SheetChoice.parts(of: try store.users.user(session.userID).name)
-                choice.apply(to: &authorization, storedName: stored)
+                let standing = Self.standingInbox(consent, try store.inboxes.inboxes(user: session.userID))
+                choice.apply(to: &authorization, storedName: stored, standingInbox: standing)
             }
+            // Nothing but what the user saw: a name that they took out is not put back from the store.
             let name = GivenName(first: choice?.firstName, last: choice?.lastName)
             var ticket = ""
             _ = try store.provider.authorize(authorization, change) { given, connection throws(StoreFailure) in

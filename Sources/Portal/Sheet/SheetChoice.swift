@@ -42,12 +42,17 @@ struct SheetChoice: Hashable {
         return (words.dropLast().joined(separator: " "), words.last.map(String.init))
     }
 
-    /// - Parameter storedName: as `parts(of:)`.
-    func apply(to authorization: inout ProviderAuthorization, storedName: (first: String?, last: String?)) {
+    /// - Parameters:
+    ///   - storedName: as `parts(of:)`.
+    ///   - standingInbox: that mail goes to anyway. Whoever leaves it as it is has not chosen it for this app alone: mail follows
+    ///     when they choose another one for all.
+    func apply(
+        to authorization: inout ProviderAuthorization, storedName: (first: String?, last: String?), standingInbox: Int64?
+    ) {
         let scopes = authorization.scopes
         if scopes.contains("email") {
             authorization.grant.emailKind = hidesEmail ? .privateRelay : .real
-            authorization.grant.inbox = inbox.map(InboxName.number)
+            authorization.grant.inbox = inbox == standingInbox ? nil : inbox.map(InboxName.number)
         }
         authorization.grant.sharesName = scopes.contains("name") ? true : nil
         authorization.givesStoredName = (firstName, lastName) == storedName

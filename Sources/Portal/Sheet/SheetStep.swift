@@ -22,10 +22,19 @@ enum SheetStep: Hashable {
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
         guard let session, !isOther, pending.accepts(authenticatedAt: session.createdAt) else {
-            self = isSilent ? .refuse(AuthorizationError(.loginRequired, "the user is not signed in")) : .door
+            // Whoever signed in for this very request, and is another, is led to no door again: it would never end.
+            let isOver = isOther && session.map { pending.isFollowed(by: $0.createdAt) } ?? false
+            self =
+                isSilent || isOver
+                ? .refuse(AuthorizationError(.loginRequired, isOver ? "another user is signed in" : "the user is not signed in"))
+                : .door
             return
         }
-        let isKnown = consent.map { $0.isLive && ($0.sharesName || !asked.scopes.contains("name")) } ?? false
+        let isKnown =
+            consent.map { consent in
+                consent.isLive && (consent.sharesName || !asked.scopes.contains("name"))
+                    && (consent.sharesEmail || !asked.scopes.contains("email"))
+            } ?? false
         if isSilent {
             self = isKnown ? .answer(session) : .refuse(AuthorizationError(.consentRequired, "the user has not consented yet"))
         } else {

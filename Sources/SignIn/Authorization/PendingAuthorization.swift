@@ -30,6 +30,10 @@ package struct PendingAuthorization: Sendable, Codable {
         if request.prompts.contains(.login), time < createdAt { return false }
         return request.maximumAge.map { time >= createdAt - $0 } ?? true
     }
+
+    /// Whether a sign-in is later than the request.
+    /// - Parameter time: when the user signed in, seconds since 1970.
+    package func isFollowed(by time: Int64) -> Bool { time > createdAt }
 }
 
 /// Seals requests for the page, so that none is stored before someone signs in, and keeps answers until they are fetched.

@@ -22,8 +22,9 @@ package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomRef
     /// The `user` object, which an app gets once: name as its scopes have it, and the address that the token has too.
     package let user: JSONObject?
 
-    /// - Parameter name: as the user gave it now; what is nil there is not given.
-    package init(_ issued: IssuedCode, name: GivenName, _ maker: TokenMaker) throws(StoreFailure) {
+    /// - Parameter name: as the user gave it now, of which nothing may be left; nil where they gave none, and the stored one is
+    ///   given.
+    package init(_ issued: IssuedCode, name: GivenName?, _ maker: TokenMaker) throws(StoreFailure) {
         code = issued.code
         identityToken = try maker.token(issued.subject, code: issued.code)
         var user: JSONObject = [:]
@@ -37,9 +38,9 @@ package struct AuthorizationAnswer: Sendable, CustomStringConvertible, CustomRef
     }
 
     /// As the user gave it on the page; otherwise the stored name, of which the last word is taken for the last name.
-    private static func name(_ stored: String?, _ given: GivenName) -> JSONObject? {
+    private static func name(_ stored: String?, _ given: GivenName?) -> JSONObject? {
         var name: JSONObject = [:]
-        if given.first != nil || given.last != nil {
+        if let given {
             name["firstName"] = given.first.map(JSONValue.string)
             name["lastName"] = given.last.map(JSONValue.string)
         } else if let stored {

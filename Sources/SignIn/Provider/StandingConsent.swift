@@ -12,6 +12,8 @@ package struct StandingConsent: Sendable, Hashable {
     package let isTeamsLive: Bool
     package let emailKind: EmailKind
     package let sharesName: Bool
+    /// Whether an app of the group asked for the address before, and the user agreed.
+    package let sharesEmail: Bool
     /// Whether the name that it has is the stored one, and not another that the user gave for this app.
     package let hasStoredName: Bool
     /// The relay address that the team has; nil where it has none.
@@ -36,6 +38,9 @@ extension ProviderRepository {
                 SELECT a.email_kind, a.shares_name, i.number AS inbox_number, r.local_part, r.domain,
                     CASE WHEN g.state = 'authorized' THEN 1 ELSE 0 END AS is_live,
                     (SELECT t.gives_name FROM refresh_tokens t WHERE t.grant_id = g.id ORDER BY t.id DESC LIMIT 1) AS gives_name,
+                    CASE WHEN EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id AND \(Self.hasEmail("t")))
+                        OR EXISTS (SELECT 1 FROM authorization_codes t WHERE t.grant_id = g.id AND \(Self.hasEmail("t")))
+                        THEN 1 ELSE 0 END AS shares_email,
                     CASE WHEN \(GrantRepository.isLive("a.id")) THEN 1 ELSE 0 END AS is_teams_live
                 FROM accounts a LEFT JOIN relay_addresses r ON r.account_id = a.id AND r.is_current = 1
                 LEFT JOIN inboxes i ON i.id = a.inbox_id
@@ -46,10 +51,15 @@ extension ProviderRepository {
                 let (local, givesName): (String?, Bool?) = try (row["local_part"], row["gives_name"])
                 return try StandingConsent(
                     isLive: row["is_live"], isTeamsLive: row["is_teams_live"], emailKind: row["email_kind"],
-                    sharesName: row["shares_name"], hasStoredName: givesName ?? false,
+                    sharesName: row["shares_name"], sharesEmail: row["shares_email"], hasStoredName: givesName ?? false,
                     address: local == nil ? nil : AddrSpec(row: row),
                     inboxNumber: row["inbox_number"])
             }
         }
+    }
+
+    /// A condition: the scopes of a code or of a refresh token hold the address. They are in alphabetical order.
+    private static func hasEmail(_ table: SQL) -> SQL {
+        "\(table).scopes IN ('email', 'email name', 'email name openid', 'email openid')"
     }
 }

@@ -292,13 +292,14 @@ package struct PortalRepository: Sendable {
         }
     }
 
-    /// Ends a session, or all of its user's.
+    /// Ends a session, or all of its user's: then no browser is known any more.
     package func signOut(_ session: PageSession, everywhere: Bool) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             if everywhere {
                 let user = try connection.userNumber(session.userID)
                 try connection.run("DELETE FROM page_sessions WHERE user_id = \(user)")
                 try connection.run("DELETE FROM page_links WHERE user_id = \(user)")
+                try connection.run("UPDATE users SET browser_generation = browser_generation + 1 WHERE id = \(user)")
             } else {
                 try connection.run("DELETE FROM page_sessions WHERE id = \(session.number)")
             }
@@ -318,9 +319,12 @@ extension DatabaseConnection {
 }
 
 extension PortalRepository {
-    /// What a browser keeps once this user signed in there: 32 characters of base32. It opens nothing.
-    package func knownBrowser(user id: String) -> String {
-        Base32.characters(fromRandom: secrets.hash(.knownBrowser, id))
+    /// What a browser keeps once this user signed in there: 32 characters of base32. It opens nothing, and is another one once
+    /// the user signed out everywhere.
+    package func knownBrowser(user id: String) throws(StoreFailure) -> String {
+        let generation: Int64? = try database.value("SELECT browser_generation FROM users WHERE handle = \(id)")
+        let times = generation ?? 0
+        return Base32.characters(fromRandom: secrets.hash(.knownBrowser, times == 0 ? id : "\(id) \(times)"))
     }
 
     /// A random value for the cookie of a browser: 32 characters of base32.

@@ -94,13 +94,18 @@ extension PortalRepository {
         guard let inbox = openSignUp(sealed, browser: browser, now: now), constantTimeEqual(wanted, mark(inbox)) else {
             return nil
         }
-        let search = inboxes.index.search(inbox.revealed).exact
+        let search = inboxes.index.search(inbox.revealed)
         let known = try connection.row(
             """
-            SELECT id, user_id FROM inboxes WHERE address_index IN (\(search.0), \(search.1)) AND verified_at IS NOT NULL
-                AND reply_only = 0
+            SELECT id, user_id, CASE WHEN address_index IN (\(search.exact.0), \(search.exact.1)) THEN 1 ELSE 0 END AS is_exact
+            FROM inboxes WHERE canonical_index IN (\(search.canonical.0), \(search.canonical.1)) AND verified_at IS NOT NULL
+                AND reply_only = 0 ORDER BY 3 DESC LIMIT 1
             """)
-        if let known { return try (known["user_id"], known["id"]) }
+        if let known {
+            // With another spelling someone became a user meanwhile: no second one for the mailbox, and what shows that the
+            // mailbox is the same is a message to the spelling that was verified, which a new request brings.
+            return try known["is_exact"] ? (known["user_id"], known["id"]) : nil
+        }
         let id = "u-" + (try SecretHash.newToken()).prefix(20)
         let change = Change(actor: "user:\(id)", now: now)
         let user = try users.insert(connection, id: id, name: nil, change)

@@ -115,6 +115,8 @@ import Testing
         #expect(answer.headers[.contentType] == "text/javascript; charset=utf-8")
         #expect(answer.body.count <= 5_000, "\(answer.body.count) octets")
         #expect(answer.text.contains("const issuer = \"https://id.example\";") && !answer.text.contains("{{"))
+        // A max_age of 0, which asks for a new sign-in, is a value: the number was left out, and an old sign-in passed.
+        #expect(answer.text.contains("if (value || value === 0) url.searchParams.set"))
         // Nothing that Trusted Types guard, and no other host.
         for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "import(", "http:"] {
             #expect(!answer.text.contains(word), "\(word)")

@@ -15,7 +15,7 @@
     const url = new URL(issuer + "/auth/authorize");
     for (const name of names) {
       const value = options[name];
-      if (value) url.searchParams.set(name.replace(/[A-Z]/g, (letter) => "_" + letter.toLowerCase()), value);
+      if (value || value === 0) url.searchParams.set(name.replace(/[A-Z]/g, (letter) => "_" + letter.toLowerCase()), value);
     }
     return url.href;
   };

@@ -26,7 +26,7 @@ extension AppCommand {
         struct Add: ParsableCommand {
             static let configuration = CommandConfiguration(
                 abstract: "Accept attestations of an app id.",
-                discussion: "For an app id that is there already, its root is replaced.")
+                discussion: "Replaces the root of an app id that is there: its devices attest again.")
 
             @Argument(help: "The team's identifier.") var team: String
             @Argument(help: "The app's client_id.") var clientID: String

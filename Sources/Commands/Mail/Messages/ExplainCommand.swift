@@ -48,7 +48,7 @@ struct ExplainCommand: ParsableCommand {
                 now: try time.map(TimeArgument.seconds) ?? PosternClock.now(),
                 message: Array(FileHandle.standardInput.readDataToEndOfFile()))
             let explanation = try questions.explain(message, zone: zone)
-            if output.json { try BatchLine.print(explanation.members()) } else { ExplainText.print(explanation) }
+            if output.json { try BatchLine.print(explanation.members()) } else { try ExplainText.print(explanation) }
         }
     }
 
@@ -117,14 +117,14 @@ extension Explanation {
 /// The answer for a person.
 enum ExplainText {
     /// Written at once, through one stream: the message may hold any octets.
-    static func print(_ explanation: Explanation) {
+    static func print(_ explanation: Explanation) throws {
         var output = text(explanation)
         for (index, copy) in explanation.copies.enumerated() {
             output +=
                 Data("\n\nmessage   \(index + 2) of \(explanation.copies.count + 1), a copy for another account\n".utf8)
                 + text(copy)
         }
-        FileHandle.standardOutput.write(output)
+        try BatchOutput.write(output)
     }
 
     private static func text(_ explanation: Explanation) -> Data {

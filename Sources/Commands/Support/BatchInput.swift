@@ -1,0 +1,66 @@
+// The lines of standard input for the --batch modes, of which none fills the memory, and what is answered to them.
+
+import Foundation
+
+/// Reads standard input line by line.
+package struct BatchInput {
+    private let maximum: Int
+    private var block = [UInt8](repeating: 0, count: 1 << 16)
+    /// What was read and is not yet given out.
+    private var rest: ArraySlice<UInt8> = []
+
+    /// - Parameter maximum: octets of a line; of a longer one so many and one more are given, and the others are passed over.
+    package init(maximum: Int) { self.maximum = maximum }
+
+    /// The next line that is not blank, without its end; nil at the end of the input. Throws `CommandError` where it cannot be
+    /// read.
+    package mutating func next() throws -> [UInt8]? {
+        while let line = try nextOfAll() {
+            if !line.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) { return line }
+        }
+        return nil
+    }
+
+    private mutating func nextOfAll() throws -> [UInt8]? {
+        var line: [UInt8] = []
+        while true {
+            let end = rest.firstIndex(of: 0x0A)
+            line += rest[..<(end ?? rest.endIndex)].prefix(maximum + 1 - line.count)
+            if let end {
+                rest = rest[(end + 1)...]
+                return line
+            }
+            guard try fill() else { return line.isEmpty ? nil : line }
+        }
+    }
+
+    /// Whether there was more.
+    private mutating func fill() throws -> Bool {
+        while true {
+            let count = read(STDIN_FILENO, &block, block.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw CommandError.noInput("standard input: \(Failure.words(errno))") }
+            rest = block[..<count]
+            return count > 0
+        }
+    }
+}
+
+/// What is written to standard output as octets.
+package enum BatchOutput {
+    /// Writes all of it at once. Throws `CommandError` where it cannot be written, as on a full disk.
+    package static func write(_ data: Data) throws {
+        var rest = Array(data)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else {
+                throw CommandError(status: EX_IOERR, message: "standard output: \(Failure.words(errno))")
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Writes a line.
+    package static func write(line: String) throws { try write(Data((line + "\n").utf8)) }
+}

@@ -253,8 +253,8 @@ let package = Package(
         .target(
             name: "PolicyCommands",
             dependencies: [
-                "Accounts", "CEL", "CommandSupport", "Database", "Decisions", "JSON", "Monitoring", "PosternConfiguration",
-                "RiskPolicy", "Sandbox", "SignIn", argumentParser, logging,
+                "Accounts", "CEL", "CommandSupport", "Database", "Decisions", "Import", "JSON", "Monitoring",
+                "PosternConfiguration", "RiskPolicy", "Sandbox", "SignIn", argumentParser, logging,
             ], path: "Sources/Commands/Policy", swiftSettings: strict),
         .target(
             name: "InstallationCommands",
@@ -368,9 +368,9 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "Accounts", "Administration", "Database", "Decisions", "Events", "Import", "InternetMessage", "MailCrypto",
+                "Accounts", "Administration", "CEL", "Database", "Decisions", "Events", "Import", "InternetMessage", "MailCrypto",
                 "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay",
-                "SignIn", "Support", "TestSupport", "WebAuthn",
+                "SignIn", "Support", "TestSupport", "WebAuthn", logging,
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(

@@ -137,7 +137,7 @@ let hand = rate("the same policy by hand", passes: 50) {
     return sum
 }
 
-// A list of a million ranges, half of them IPv6.
+// A live list of a million ranges, half of them IPv6: made, changed, looked up.
 struct AddressGenerator {
     private var state: UInt64 = 7
 
@@ -152,8 +152,18 @@ struct AddressGenerator {
     }
 }
 var networks = AddressGenerator()
-let ranges = StringList(
-    Set((0..<1_000_000).map { ExactString(networks.next($0) + ($0 % 2 == 0 ? "/\(24 + $0 % 9)" : "/\(48 + $0 % 17)")) }))
+let texts = (0..<1_000_000).map { networks.next($0) + ($0 % 2 == 0 ? "/\(24 + $0 % 9)" : "/\(48 + $0 % 17)") }
+let before = residentKiB()
+var ranges = LiveListEntries(.range)
+let making = ContinuousClock().measure { ranges = LiveListEntries(.range, texts) }
+let changing = ContinuousClock().measure { ranges.change(adding: ["192.0.2.0/24"], removing: [texts[0]]) }
+print("a live list of \(ranges.count) ranges: made in \(making), \((residentKiB() - before) / 1024) MiB; changed in \(changing)")
+
+/// Memory of this process.
+func residentKiB() -> Int {
+    let lines = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8))?.split(separator: "\n") ?? []
+    return lines.first { $0.hasPrefix("VmRSS:") }.flatMap { Int($0.split(separator: " ").dropLast().last ?? "") } ?? 0
+}
 let addresses = (0..<distinctInputs).map { networks.next($0) }
 let lookups = rate("look-up in a list of a million ranges", passes: 20) {
     var sum = 0

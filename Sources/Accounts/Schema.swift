@@ -44,6 +44,7 @@ extension Migration {
         Migration(42, "passkeys", PackageResources._042_passkeys_sql),
         Migration(43, "signUps", PackageResources._043_signUps_sql),
         Migration(44, "devices", PackageResources._044_devices_sql),
+        Migration(46, "liveLists", PackageResources._046_liveLists_sql),
         Migration(47, "accountNotes", PackageResources._047_accountNotes_sql),
         Migration(48, "knownBrowsers", PackageResources._048_knownBrowsers_sql),
         Migration(49, "accountRefusals", PackageResources._049_accountRefusals_sql),

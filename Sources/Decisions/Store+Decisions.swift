@@ -21,5 +21,7 @@ extension Store {
     }
     /// What devices may attest.
     package var attestedApps: AttestedAppRepository { AttestedAppRepository(database: database) }
+    /// Lists that policies read while they change.
+    package var liveLists: LiveListRepository { LiveListRepository(database: database, marks: decisionMarks) }
     package var policies: PolicyRepository { PolicyRepository(database: database) }
 }

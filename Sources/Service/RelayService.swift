@@ -40,7 +40,9 @@ package enum RelayService {
         // One for the life of the process, whatever is reloaded: it watches the store itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let policies = policies(installation, now: now(), logger: logger)
-        let parts = try ServiceParts(installation: installation, signer: signer, policies: policies, now: now, logger: logger)
+        let lists = ListsInForce(installation.store.liveLists, now: now(), logger: logger)
+        let parts = try ServiceParts(
+            installation: installation, signer: signer, policies: policies, lists: lists, now: now, logger: logger)
         let relay = try RunningRelay(
             installation, signer: signer, counters: counters, commits: parts.decisions?.commits, metrics: parts.metrics, now: now,
             logger: logger)
@@ -50,7 +52,7 @@ package enum RelayService {
         // For what the service does by itself: however many requests there are, counters are written, and others see that it
         // runs. A thread for each of them (housekeeping has three): where the store hangs, a reload still ends and the file is
         // watched.
-        let servicePool = BlockingPool(threads: 7, isShared: false)
+        let servicePool = BlockingPool(threads: 8, isShared: false)
         let queueTrouble = ValueHolder<String?>(nil)
         let keysInUse = ValueHolder(installation.keys)
         // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
@@ -65,6 +67,8 @@ package enum RelayService {
             SigningKeyService(signer: signer, pool: servicePool, logger: logger),
             PolicyService(
                 policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
+            ListService(
+                lists: lists, policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),
             ReloadService(logger: logger, pool: servicePool) {
                 let new = try reread()
                 // Whatever cannot be used is found before anything is put in force.

@@ -65,7 +65,7 @@ package struct ServiceParts: Sendable {
 
     package init(
         installation: Installation, pool: BlockingPool = BlockingPool(), signer: RelaySigner? = nil,
-        policies: ActivePolicies? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
+        policies: ActivePolicies? = nil, lists: ListsInForce? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
     ) throws {
         self.installation = installation
         self.pool = pool
@@ -95,7 +95,7 @@ package struct ServiceParts: Sendable {
         }
         decisions = policies.map {
             DecisionParts(
-                store: installation.store, policies: $0, trust: trust,
+                store: installation.store, policies: $0, lists: lists, trust: trust,
                 own: installation.configuration.provider.issuer.map { ($0, identitySigner) }, executor: pool,
                 interpreting: BlockingPool(threads: Self.interpretingThreads), metrics: metrics, now: now, logger: logger)
         }

@@ -91,6 +91,8 @@ final class DecisionFixture: Sendable {
     let reads: GroupRead
     let memory: DecisionMemory
     let service: DecisionService
+    /// Live lists, as they were when they were looked at last.
+    let lists: ListsInForce
     let juice: Requester
     let other: Requester
 
@@ -143,10 +145,12 @@ final class DecisionFixture: Sendable {
         reads = GroupRead(database)
         memory = DecisionMemory(capacity: 1_000)
         let issuers = Issuers(all: [external, own])
+        lists = ListsInForce(
+            store.liveLists, now: DecisionFixture.start, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let (clock, uptime) = (self.clock, Holder())
         holder = uptime
         service = DecisionService(
-            store: store, policies: try policy ?? #require(Self.policy),
+            store: store, policies: try policy ?? #require(Self.policy), lists: lists,
             verifier: TokenVerifier(issuers: issuers, keys: keys ?? issuers),
             log: log, commits: commits, reads: reads, executor: InlineExecutor(), interpreting: interpreting, memory: memory,
             breaker: StoreBreaker(monotonic: { uptime.value }), settings: DecisionService.Settings(ownIssuer: Self.ownIssuer),

@@ -5,19 +5,63 @@ struct AddressRanges: Sendable {
     private let ipv4: RangeTable<UInt32>
     private let ipv6: RangeTable<UInt128>
 
-    /// Nil where no text is an address or a range of them; other texts are left out.
-    init?(_ texts: some Sequence<String>) {
-        var (four, six): ([ClosedRange<UInt32>], [ClosedRange<UInt128>]) = ([], [])
-        for text in texts {
-            guard let (bounds, isIPv4) = Self.bounds(text) else { continue }
-            if isIPv4 {
-                four.append(UInt32(truncatingIfNeeded: bounds.lowerBound)...UInt32(truncatingIfNeeded: bounds.upperBound))
-            } else {
-                six.append(bounds)
+    /// What a table is made of, each range as it was added: what overlaps can be taken away apart.
+    struct Source: Sendable {
+        fileprivate var ipv4: [ClosedRange<UInt32>] = []
+        fileprivate var ipv6: [ClosedRange<UInt128>] = []
+
+        /// How many, each range once.
+        var count: Int { ipv4.count + ipv6.count }
+
+        /// Removes ranges, then adds ranges; texts that are neither addresses nor ranges are left out. In ascending order
+        /// afterwards.
+        mutating func change(adding: some Sequence<String>, removing: some Sequence<String>) {
+            let (removed, added) = (Source(reading: removing), Source(reading: adding))
+            Self.change(&ipv4, removed.ipv4, added.ipv4)
+            Self.change(&ipv6, removed.ipv6, added.ipv6)
+        }
+
+        init() {}
+
+        fileprivate init(reading texts: some Sequence<String>) {
+            for text in texts {
+                guard let (bounds, isIPv4) = AddressRanges.bounds(text) else { continue }
+                if isIPv4 {
+                    ipv4.append(UInt32(truncatingIfNeeded: bounds.lowerBound)...UInt32(truncatingIfNeeded: bounds.upperBound))
+                } else {
+                    ipv6.append(bounds)
+                }
             }
         }
-        guard !four.isEmpty || !six.isEmpty else { return nil }
-        (ipv4, ipv6) = (RangeTable(four), RangeTable(six))
+
+        private static func change<Bound: Hashable>(
+            _ ranges: inout [ClosedRange<Bound>], _ removed: [ClosedRange<Bound>], _ added: [ClosedRange<Bound>]
+        ) {
+            if !removed.isEmpty {
+                let gone = Set(removed)
+                ranges.removeAll { gone.contains($0) }
+            }
+            guard !added.isEmpty else { return }
+            ranges += added
+            ranges.sort { ($0.lowerBound, $0.upperBound) < ($1.lowerBound, $1.upperBound) }
+            var kept = 0
+            for range in ranges where kept == 0 || ranges[kept - 1] != range {
+                ranges[kept] = range
+                kept += 1
+            }
+            ranges.removeLast(ranges.count - kept)
+        }
+    }
+
+    /// Nil where no text is an address or a range of them; other texts are left out.
+    init?(_ texts: some Sequence<String>) {
+        let source = Source(reading: texts)
+        guard source.count > 0 else { return nil }
+        self.init(source)
+    }
+
+    init(_ source: Source) {
+        (ipv4, ipv6) = (RangeTable(source.ipv4), RangeTable(source.ipv6))
     }
 
     /// Whether an address or a range is wholly within; nil for another text.

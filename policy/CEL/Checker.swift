@@ -176,6 +176,9 @@ package struct Checker {
             return ResolvedExpression(.constant(value), isChecked ? Self.type(of: value) : .dyn, span)
         }
         if let set = scope.sets[name] { return ResolvedExpression(.stringSet(set), isChecked ? .list(.string) : .dyn, span) }
+        if let list = scope.liveLists[name] {
+            return ResolvedExpression(.liveList(list), isChecked ? .list(.string) : .dyn, span)
+        }
         if Self.typeNames.contains(name) {
             return ResolvedExpression(.constant(.type(name)), isChecked ? .type : .dyn, span)
         }

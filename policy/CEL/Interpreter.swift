@@ -5,6 +5,12 @@
 package protocol ExpressionVariables {
     /// The value in a slot: `.missing` for a signal that is not there; nil for a name without a value, which is an error.
     func value(slot: Int) -> CELValue?
+    /// Live lists; nil where they are not known: what depends on them is then missing.
+    var lists: (any LiveLists)? { get }
+}
+
+extension ExpressionVariables {
+    package var lists: (any LiveLists)? { nil }
 }
 
 /// Evaluates one expression once. Its steps are counted.
@@ -30,6 +36,7 @@ package struct Interpreter {
         switch node.kind {
         case .constant(let value): return value
         case .stringSet(let list): return .list(list.elements)
+        case .liveList: throw EvaluationError(.noSuchOverload, "a live list can be on the right of 'in' only")
         case .variable(let slot):
             guard let value = variables.value(slot: slot) else { throw EvaluationError(.unknownName, "a variable has no value") }
             return value
@@ -60,6 +67,7 @@ package struct Interpreter {
         case .binary(.or, let left, let right): return try logic(left, right, decisive: true)
         case .binary(.in, let left, let right):
             if case .stringSet(let set) = right.kind { return try member(try evaluate(left), of: set) }
+            if case .liveList(let list) = right.kind { return try member(try evaluate(left), of: list) }
             return try binary(.in, try evaluate(left), try evaluate(right))
         case .binary(let operation, let left, let right):
             return try binary(operation, try evaluate(left), try evaluate(right))
@@ -138,6 +146,16 @@ package struct Interpreter {
         case .string(let string):
             try charge(ExpressionLimits.steps(octets: string.utf8.count))
             return .bool(list.contains(string))
+        default: return .bool(false)
+        }
+    }
+
+    private mutating func member(_ value: CELValue, of list: LiveListName) throws(EvaluationError) -> CELValue {
+        switch value {
+        case .missing: return .missing
+        case .string(let string):
+            try charge(ExpressionLimits.steps(octets: string.utf8.count))
+            return variables.lists.map { .bool($0.contains(string, in: list)) } ?? .missing
         default: return .bool(false)
         }
     }

@@ -7,6 +7,8 @@ package final class ResolvedExpression: Sendable {
         case constant(CELValue)
         /// A constant list of many strings, tested with `in` (a policy's `lists:`).
         case stringSet(StringList)
+        /// A list that changes while the policy is in force, tested with `in` (a policy's `live_lists:`).
+        case liveList(LiveListName)
         /// A declared variable, by its slot.
         case variable(Int)
         /// Whether a declared variable is there.
@@ -45,7 +47,7 @@ package final class ResolvedExpression: Sendable {
     /// The direct parts, in the order written.
     package var children: [ResolvedExpression] {
         switch kind {
-        case .constant, .stringSet, .variable, .hasVariable, .local, .failure: []
+        case .constant, .stringSet, .liveList, .variable, .hasVariable, .local, .failure: []
         case .select(let operand, _), .hasField(let operand, _), .not(let operand), .negate(let operand): [operand]
         case .index(let left, let right), .binary(_, let left, let right): [left, right]
         case .conditional(let condition, let yes, let no): [condition, yes, no]
@@ -81,6 +83,8 @@ package struct ExpressionScope: Sendable {
     package var constants: [String: CELValue] = [:]
     /// Named sets of strings, usable on the right of `in`.
     package var sets: [String: StringList] = [:]
+    /// Live lists by (dotted) name, usable on the right of `in`.
+    package var liveLists: [String: LiveListName] = [:]
     /// Whether `has(x)` of a plain variable is allowed: in policies, where a signal may be missing.
     package var allowsHasOfVariable = false
 
@@ -94,6 +98,6 @@ package struct ExpressionScope: Sendable {
 
     /// Names near to one that is not known.
     func nearest(to name: String) -> String? {
-        nearestName(to: name, among: Array(variables.keys) + Array(constants.keys) + Array(sets.keys))
+        nearestName(to: name, among: Array(variables.keys) + Array(constants.keys) + Array(sets.keys) + Array(liveLists.keys))
     }
 }

@@ -31,6 +31,10 @@ package struct DecisionMarks: Sendable, SecretHolder {
     /// Of an account that a question names with a device.
     package func deviceAccount(app: Int64, account: String) -> [UInt8] { mark("device account", ["\(app)", account]) }
 
+    /// Of an entry of a personal list.
+    /// - Parameter team: whose list it is, so that teams cannot compare theirs; 0 for the installation's.
+    package func listed(team: Int64, value: String) -> [UInt8] { mark("listed", ["\(team)", value]) }
+
     /// Of an Idempotency-Key.
     package func idempotencyKey(_ text: String) -> [UInt8] { mark("idempotency key", [text]) }
 

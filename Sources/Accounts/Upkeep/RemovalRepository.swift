@@ -223,6 +223,9 @@ private enum RemovedRows {
             Table(name: "idempotency_keys", key: "team_id, endpoint, key_mark", condition: "team_id = \(team)"),
             Table(name: "transfer_subs", key: "transfer_sub", condition: "target_team = \(team)"),
             Table(name: "upgraded_accounts", key: "team_id, app_account", condition: "team_id = \(team)"),
+            Table(
+                name: "live_list_entries", key: "list_id, generation, value",
+                condition: "list_id IN (SELECT id FROM live_lists WHERE team_id = \(team))"),
             Table(name: "access_tokens", key: "token_hash", condition: ofItsApps),
             Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
             Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),

@@ -4,8 +4,8 @@ import ArgumentParser
 
 /// In the order of the help.
 package enum PolicyCommands {
-    /// Policies, decisions, and a service to try them.
+    /// Policies, the lists that they read, decisions, and a service to try them.
     package static var all: [any ParsableCommand.Type] {
-        [PolicyCommand.self, DecideCommand.self, DecisionCommand.self, SandboxCommand.self]
+        [PolicyCommand.self, ListCommand.self, DecideCommand.self, DecisionCommand.self, SandboxCommand.self]
     }
 }

@@ -13,7 +13,7 @@ package struct Replay: Sendable {
     }
 
     package let differences: [Difference]
-    /// Rules that read context, which the log keeps as hashes only: taken as logged.
+    /// Rules that read context, which the log keeps as hashes only, or live lists: taken as logged.
     package let takenAsLogged: [String]
     /// Whether decision, challenges and reasons were made again; false where they hang on context that no one has any more.
     package let isWhole: Bool
@@ -27,7 +27,8 @@ package struct Replay: Sendable {
         }
         let result = policy.decide(logged.input)
         let hidden = logged.present.contains { $0.hasPrefix("context.") }
-        let readsContext: (String) -> Bool = { hidden && $0.contains("context.") }
+        // What live lists held is not in the log.
+        let readsContext: (String) -> Bool = { hidden && $0.contains("context.") || $0.contains("lists.") }
         let taken = Set(policy.rules.filter { readsContext($0.condition.text) }.map(\.id))
         let others =
             policy.guarantees.contains { readsContext($0.condition.text) }

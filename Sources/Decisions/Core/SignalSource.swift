@@ -51,6 +51,8 @@ package struct SignalSource: Sendable {
         /// Checked against the policy before.
         package var context: [(slot: Int, name: String, value: CELValue)]
         package var isHistoryAvailable: Bool
+        /// Live lists for the team that asks; nil where they are not known.
+        package var lists: (any LiveLists)?
         /// When the question is answered, in whole seconds: a replay has no finer time.
         package var time: CELTimestamp
 
@@ -127,6 +129,7 @@ package struct SignalSource: Sendable {
         let event = facts.view.event
         var input = policy.makeInput(event: event, now: facts.time)
         input.isHistoryUnavailable = !facts.isHistoryAvailable
+        if facts.lists != nil { input.lists = facts.lists }
         var line = JSONObjectWriter(capacity: 640)
         line.member("event", event.rawValue)
         for (kind, slot) in slots {

@@ -1,7 +1,8 @@
 // The policies in force on this host: compiled once, followed in the store, kept where a newer one does not load.
 
-import Database
 import Accounts
+import CEL
+import Database
 import Logging
 import RiskPolicy
 import Synchronization
@@ -98,6 +99,13 @@ package final class ActivePolicies: Sendable {
         if let app, let own = current.apps[app] { return own }
         if let team, let own = current.teams[team] { return own }
         return current.standard
+    }
+
+    /// The live lists that policies in force name, each once.
+    package var liveLists: [LiveListName] {
+        let current = snapshot.withLock { $0 }
+        let policies = [current.standard].compactMap { $0 } + current.teams.values + current.apps.values
+        return Set(policies.flatMap(\.policy.liveLists)).sorted { ($0.name, $0.kind.rawValue) < ($1.name, $1.kind.rawValue) }
     }
 
     package var health: Health { snapshot.withLock { $0.health } }

@@ -27,12 +27,14 @@ package struct DecisionParts: Sendable {
     }
 
     /// - Parameters:
+    ///   - lists: live lists, which someone keeps up to date.
     ///   - own: `iss` of this installation's tokens and what signs them; nil where it issues none.
     ///   - executor: where calls of the store block.
     ///   - interpreting: where policies decide that take long; nil for the same.
     ///   - metrics: where decisions are counted by outcome and rule.
     package init(
-        store: Store, policies: any PolicySource, trust: IssuerTrust, own: (issuer: String, signer: IdentitySigner)?,
+        store: Store, policies: any PolicySource, lists: ListsInForce?, trust: IssuerTrust,
+        own: (issuer: String, signer: IdentitySigner)?,
         executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil, metrics: ServiceMetrics? = nil,
         now: @escaping @Sendable () -> Int64, logger: Logger
     ) {
@@ -43,7 +45,8 @@ package struct DecisionParts: Sendable {
         reads = GroupRead(database)
         let breaker = StoreBreaker()
         service = DecisionService(
-            store: store, policies: policies, verifier: TokenVerifier(issuers: trust, keys: trust), log: log, commits: commits,
+            store: store, policies: policies, lists: lists, verifier: TokenVerifier(issuers: trust, keys: trust), log: log,
+            commits: commits,
             reads: reads, executor: executor, interpreting: interpreting, breaker: breaker,
             settings: DecisionService.Settings(ownIssuer: own?.issuer), now: now,
             logger: logger

@@ -64,6 +64,7 @@ package final class DecisionService: Sendable {
 
     let store: Store
     private let policies: any PolicySource
+    private let lists: ListsInForce?
     private let verifier: any IdentityTokenVerifying
     let log: DecisionLogBuffer
     let commits: GroupCommit
@@ -84,10 +85,12 @@ package final class DecisionService: Sendable {
     private let rates = Mutex<[Int64: (rates: AppRates, readAt: Int64)]>([:])
 
     /// - Parameters:
+    ///   - lists: live lists; nil where there are none, so that what depends on them is missing.
     ///   - executor: where calls of the store block.
     ///   - interpreting: where policies decide that take long; nil for the same. Not where health is asked for.
     package init(
-        store: Store, policies: any PolicySource, verifier: any IdentityTokenVerifying, log: DecisionLogBuffer,
+        store: Store, policies: any PolicySource, lists: ListsInForce? = nil, verifier: any IdentityTokenVerifying,
+        log: DecisionLogBuffer,
         commits: GroupCommit, reads: GroupRead, executor: any BlockingExecutor, interpreting: (any BlockingExecutor)? = nil,
         memory: DecisionMemory = DecisionMemory(),
         breaker: StoreBreaker = StoreBreaker(), settings: Settings = Settings(), now: @escaping @Sendable () -> Int64,
@@ -95,6 +98,7 @@ package final class DecisionService: Sendable {
     ) {
         self.store = store
         self.policies = policies
+        self.lists = lists
         self.verifier = verifier
         self.log = log
         self.commits = commits
@@ -172,9 +176,10 @@ package final class DecisionService: Sendable {
             let view = GrantView(
                 claimed: asking.question.event, history: history, token: asking.token?.facts, isGone: asking.app.isGone,
                 now: asking.time.seconds)
-            let facts = SignalSource.Facts(
+            var facts = SignalSource.Facts(
                 view: view, history: history, token: asking.token?.facts, rates: rates, device: device,
                 context: asking.context, time: asking.time)
+            facts.lists = lists(asking)
             let record = try await compose(asking, facts, isBound: isBound)
             let answer = DecisionResponse.json(record)
             let nonce = nonce(asking, record, answer)
@@ -237,9 +242,10 @@ package final class DecisionService: Sendable {
     private func decideWithoutHistory(_ asking: DecisionContext) async throws -> DecisionReply {
         let status = asking.token.flatMap { memory.firstStatus($0.subjectMark, given: $0.facts.realUserStatus) }
         let view = GrantView(claimed: asking.question.event, token: asking.token?.facts, rememberedStatus: status)
-        let facts = SignalSource.Facts(
+        var facts = SignalSource.Facts(
             view: view, history: nil, token: asking.token?.facts, context: asking.context, isHistoryAvailable: false,
             time: asking.time)
+        facts.lists = lists(asking)
         let record = try await compose(asking, facts, isBound: false)
         let answer = DecisionResponse.json(record)
         let nonce = nonce(asking, record, answer)
@@ -255,6 +261,11 @@ package final class DecisionService: Sendable {
         }
         note(record)
         return DecisionReply(body: answer, record: record)
+    }
+
+    /// Live lists, for a policy that reads any.
+    private func lists(_ asking: DecisionContext) -> (any LiveLists)? {
+        asking.policy.policy.scope.liveLists.isEmpty ? nil : lists?.lists(team: asking.app.teamNumber)
     }
 
     private func compose(_ asking: DecisionContext, _ facts: SignalSource.Facts, isBound: Bool) async throws -> DecisionRecord {

@@ -10,7 +10,7 @@ package struct PolicyDiff: Sendable {
 
     /// One thing that differs.
     package struct Item: Sendable, Equatable {
-        /// signals, constants, lists, challenges, defaults, rules or guarantees.
+        /// signals, constants, lists, live lists, challenges, defaults, rules or guarantees.
         package let section: String
         package let kind: Kind
         /// A signal's name, a rule's id, a guarantee's condition.
@@ -37,6 +37,7 @@ package struct PolicyDiff: Sendable {
             Self.compare("policy", [Self.head(old)], [Self.head(new)])
             + Self.compare("signals", old.signals.map(Self.signal), new.signals.map(Self.signal))
             + Self.compare("constants", Self.constants(old), Self.constants(new)) + Self.lists(old, new)
+            + Self.compare("live lists", Self.liveLists(old), Self.liveLists(new))
             + Self.compare("challenges", Self.challenges(old), Self.challenges(new))
             + Self.compare("defaults", Self.defaults(old), Self.defaults(new))
             + Self.compare("rules", old.rules.map { Self.rule($0, old) }, new.rules.map { Self.rule($0, new) })
@@ -85,6 +86,10 @@ package struct PolicyDiff: Sendable {
 
     private static func constants(_ policy: Policy) -> [Thing] {
         policy.scope.constants.sorted { $0.key < $1.key }.map { ($0.key, [("value", $0.value.text)]) }
+    }
+
+    private static func liveLists(_ policy: Policy) -> [Thing] {
+        policy.liveLists.map { ($0.name, [("kind", $0.kind.rawValue), ("of", $0.isTeams ? "team" : "installation")]) }
     }
 
     private static func lists(_ old: Policy, _ new: Policy) -> [Item] {

@@ -6,6 +6,7 @@ struct Compiler {
     private(set) var code: [Instruction] = []
     private(set) var expressions: [ResolvedExpression] = []
     private(set) var sets: [StringList] = []
+    private(set) var liveLists: [LiveListName] = []
     /// Strings that conditions compare with, numbered.
     private(set) var symbols: [ExactString: Int] = [:]
     private let signals: [SignalDeclaration]
@@ -110,6 +111,10 @@ struct Compiler {
         case .stringSet(let set):
             code.append(Instruction(operation: .textIn, target: target, a: slot, b: UInt32(clamping: sets.count)))
             sets.append(set)
+            return true
+        case .liveList(let list):
+            code.append(Instruction(operation: .textInLive, target: target, a: slot, b: UInt32(clamping: liveLists.count)))
+            liveLists.append(list)
             return true
         case .constant(.list(let elements)):
             var mask: UInt64 = 0

@@ -7,7 +7,7 @@ extension ResolvedExpression {
     func folded(_ values: [Int: CELValue]) -> ResolvedExpression {
         func remade(_ kind: Kind) -> ResolvedExpression { ResolvedExpression(kind, type, span) }
         switch kind {
-        case .constant, .stringSet, .hasVariable, .local, .failure, .comprehension:
+        case .constant, .stringSet, .liveList, .hasVariable, .local, .failure, .comprehension:
             return self
         case .variable(let slot):
             return values[slot].map { remade(.constant($0)) } ?? self

@@ -77,6 +77,10 @@ package struct InputGenerator {
             }
         }
         input.isHistoryUnavailable = next(below: 16) == 0
+        // Not drawn where there is none, so that policies without live lists have the inputs that they always had.
+        if !policy.scope.liveLists.isEmpty, next(below: 8) > 0 {
+            input.lists = GeneratedLiveLists(seed: UInt64(next(below: 1 << 32)))
+        }
         return input
     }
 

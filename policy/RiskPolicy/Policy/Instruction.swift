@@ -23,6 +23,8 @@ enum Operation: UInt8, Sendable {
     case symbolIn
     /// target = whether the string in slot a is in set b.
     case textIn
+    /// Whether a string signal is in a live list; b: the list.
+    case textInLive
     /// target = register a compared with register b; `immediate` is the comparison.
     case compareInt, compareUInt, compareDouble
     /// target = register a (operator) register b.

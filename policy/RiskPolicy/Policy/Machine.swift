@@ -66,6 +66,10 @@ struct Machine {
                 registers[target].state =
                     slots[Int(step.a)].state == SignalSlot.missing
                     ? 2 : program.membership(slot: Int(step.a), set: Int(step.b), input, &outcomes.stepsLeft)
+            case .textInLive:
+                registers[target].state =
+                    slots[Int(step.a)].state == SignalSlot.missing
+                    ? 2 : program.liveMembership(slot: Int(step.a), list: Int(step.b), input, &outcomes.stepsLeft)
             case .compareInt: compare(step) { ($0, $1) }
             case .compareUInt: compare(step) { (UInt64(bitPattern: $0), UInt64(bitPattern: $1)) }
             case .compareDouble: compare(step) { (Self.double($0), Self.double($1)) }

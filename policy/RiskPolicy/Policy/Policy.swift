@@ -99,6 +99,9 @@ package struct Policy: Sendable {
         program = PolicyProgram(parts: parts, reasonCodes: codes, zones: zones)
     }
 
+    /// The live lists that it declares, in alphabetical order.
+    package var liveLists: [LiveListName] { scope.liveLists.values.sorted { $0.name < $1.name } }
+
     /// The slot of a signal; nil where the policy does not declare it.
     package func slot(named name: String) -> Int? { slots[name] }
 

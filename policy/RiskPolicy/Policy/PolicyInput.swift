@@ -36,6 +36,15 @@ package struct PolicyInput: Sendable {
         storage = InputStorage(program: program)
     }
 
+    /// The live lists as they are now; nil where they are not known: what depends on them is then missing.
+    package var lists: (any LiveLists)? {
+        get { storage.lists }
+        set {
+            if !isKnownUniquelyReferenced(&storage) { storage = InputStorage(copying: storage) }
+            storage.lists = newValue
+        }
+    }
+
     /// What is written is written to this copy alone.
     mutating func write(_ stored: SignalSlot, slot: Int, boxed: CELValue? = nil, box: Int = -1) {
         guard slot >= 0, slot < storage.count else { return }
@@ -54,6 +63,7 @@ final class InputStorage: @unchecked Sendable {
     let count: Int
     /// Values that do not fit into a slot, by their box: strings, times, lists.
     fileprivate(set) var boxed: [CELValue]
+    fileprivate(set) var lists: (any LiveLists)?
 
     init(program: PolicyProgram) {
         self.program = program
@@ -69,6 +79,7 @@ final class InputStorage: @unchecked Sendable {
         slots.initialize(from: other.slots, count: max(1, other.count))
         count = other.count
         boxed = other.boxed
+        lists = other.lists
     }
 
     deinit { slots.deallocate() }
@@ -127,6 +138,7 @@ extension Policy {
             try? set(signal.name, to: value, in: &own)
         }
         own.isHistoryUnavailable = input.isHistoryUnavailable
+        own.lists = input.lists
         return own
     }
 
@@ -180,6 +192,8 @@ extension Policy {
 /// Signals as an interpreter reads them.
 struct InputVariables: ExpressionVariables {
     let input: PolicyInput
+
+    var lists: (any LiveLists)? { input.lists }
 
     func value(slot: Int) -> CELValue? {
         let program = input.storage.program

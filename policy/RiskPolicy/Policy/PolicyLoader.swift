@@ -53,7 +53,7 @@ package struct PolicyLoader {
         guard
             let fields = reader.fields(
                 root, "a policy", required: ["policy", "version", "challenges", "defaults", "signals", "rules"],
-                optional: ["description", "constants", "lists", "guarantees"])
+                optional: ["description", "constants", "lists", "live_lists", "guarantees"])
         else { return [] }
         parts.name = label(fields["policy"], "policy")
         parts.version = label(fields["version"], "version")
@@ -62,6 +62,7 @@ package struct PolicyLoader {
         parts.scope.allowsHasOfVariable = true
         if let node = fields["constants"] { readConstants(node) }
         if let node = fields["lists"] { readLists(node) }
+        if let node = fields["live_lists"] { readLiveLists(node) }
         if let node = fields["challenges"] { readChallenges(node) }
         if let node = fields["defaults"] { readDefaults(node) }
         if let node = fields["rules"] { readRules(node) }
@@ -263,6 +264,9 @@ package struct PolicyLoader {
             guard resolved.largestCost <= ExpressionLimits.maximumSteps else {
                 throw ExpressionFault(
                     "\(what) is over budget: it can take more than \(ExpressionLimits.maximumSteps) steps", at: resolved.span)
+            }
+            if let list = resolved.misusedLiveList {
+                throw ExpressionFault("a live list can be on the right of 'in' only", at: list.span)
             }
             resolved.prepareLists()
             return PolicyExpression(text: scalar.string, resolved: resolved, position: reader.file.position(of: node))

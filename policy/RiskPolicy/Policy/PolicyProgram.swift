@@ -72,6 +72,7 @@ final class PolicyProgram: @unchecked Sendable {
     let boxes: [Int]
     private let expressions: [ResolvedExpression]
     private let sets: [StringList]
+    private let liveLists: [LiveListName]
     let signals: [SignalDeclaration]
     private let zones: TimeZoneOffsets
 
@@ -142,6 +143,7 @@ final class PolicyProgram: @unchecked Sendable {
         }
         expressions = compiler.expressions
         sets = compiler.sets
+        liveLists = compiler.liveLists
         signals = parts.signals
         self.zones = zones
     }
@@ -182,5 +184,15 @@ final class PolicyProgram: @unchecked Sendable {
         stepsLeft = max(-1, stepsLeft - 1 - ExpressionLimits.steps(octets: text.utf8.count))
         guard stepsLeft >= 0 else { return 3 }
         return sets[set].contains(text) ? 1 : 0
+    }
+
+    /// The state of whether a string signal is in a live list; missing where the lists are not known.
+    @inline(never)
+    func liveMembership(slot: Int, list: Int, _ input: borrowing PolicyInput, _ stepsLeft: inout Int) -> UInt8 {
+        guard case .string(let text) = input.storage.boxed[boxes[slot]] else { return 0 }
+        stepsLeft = max(-1, stepsLeft - 1 - ExpressionLimits.steps(octets: text.utf8.count))
+        guard stepsLeft >= 0 else { return 3 }
+        guard let lists = input.storage.lists else { return 2 }
+        return lists.contains(text, in: liveLists[list]) ? 1 : 0
     }
 }

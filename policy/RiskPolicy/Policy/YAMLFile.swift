@@ -9,6 +9,8 @@ package enum PolicyFileLimits {
     package static let maximumRules = 100
     /// Signals of one policy: the size of an input.
     package static let maximumSignals = 200
+    /// Live lists of one policy.
+    package static let maximumLiveLists = 50
     /// Challenges of one policy: one bit each in a byte.
     package static let maximumChallenges = 8
     /// Guarantees of one policy: each is evaluated with every decision.

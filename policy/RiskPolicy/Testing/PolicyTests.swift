@@ -68,7 +68,9 @@ struct PolicyTestReader {
 
     func read(_ root: Node) -> PolicyTestSuite {
         var tests: [PolicyTest] = []
-        let fields = reader.fields(root, "a tests file", required: ["section"], optional: ["description", "given"]) ?? [:]
+        let fields =
+            reader.fields(root, "a tests file", required: ["section"], optional: ["description", "given", "lists"]) ?? [:]
+        let lists = lists(fields["lists"])
         let given = fields["given"].map { values($0) } ?? []
         var paths: Set<String> = []
         for section in reader.list(fields["section"], "section") ?? [] {
@@ -77,7 +79,7 @@ struct PolicyTestReader {
             }
             let name = reader.text(fields["name"], "name") ?? ""
             for node in reader.list(fields["tests"], "tests") ?? [] {
-                guard let test = read(test: node, section: name, given: given) else { continue }
+                guard let test = read(test: node, section: name, given: given, lists: lists) else { continue }
                 if !paths.insert(test.path).inserted { reader.report(node, "two tests named '\(test.path)'") }
                 tests.append(test)
             }
@@ -90,12 +92,15 @@ struct PolicyTestReader {
     /// A value for a signal, or for `event`, `history`, `now`.
     private typealias Assignment = (name: String, value: CELValue, node: Node)
 
-    private func read(test node: Node, section: String, given: [Assignment]) -> PolicyTest? {
+    private func read(
+        test node: Node, section: String, given: [Assignment], lists: FixedLiveLists
+    ) -> PolicyTest? {
         guard
             let fields = reader.fields(node, "a test", required: ["name", "input", "output"], optional: ["description"]),
             let name = reader.text(fields["name"], "name"), let inputNode = fields["input"], let outputNode = fields["output"]
         else { return nil }
-        guard let input = input(given: given, own: values(inputNode), node: inputNode) else { return nil }
+        guard var input = input(given: given, own: values(inputNode), node: inputNode) else { return nil }
+        input.lists = lists
         let expected = expectations(outputNode)
         if expected.isEmpty { reader.report(outputNode, "a test without expectations under 'output' tests nothing") }
         return PolicyTest(

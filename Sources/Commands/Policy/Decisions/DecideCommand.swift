@@ -60,9 +60,10 @@ struct DecideCommand: AsyncParsableCommand {
         let own = opened.configuration.provider.issuer.map {
             ($0, IdentitySigner(opened.store.identityKeys, now: PosternClock.now, logger: logger))
         }
+        let lists = ListsInForce(opened.store.liveLists, now: PosternClock.now(), logger: logger)
         let parts = DecisionParts(
-            store: opened.store, policies: policies, trust: trust, own: own, executor: InlineExecutor(), now: PosternClock.now,
-            logger: logger)
+            store: opened.store, policies: policies, lists: lists, trust: trust, own: own, executor: InlineExecutor(),
+            now: PosternClock.now, logger: logger)
         let reply: DecisionReply
         do {
             reply = try await parts.service.decide(question, for: Requester(id: asking.id, number: asking.number))

@@ -45,7 +45,7 @@ struct PolicyActivate: ParsableCommand {
         try installation.withStore { store in
             let policies = store.policies
             let known = try policies.policies()
-            let stored = ReferredPolicy.isFolder(folder) ? try candidate(store) : try kept(policies)
+            let stored = ReferredPolicy.isFolder(folder) ? try candidate(store) : try kept(store)
             let result = try policies.activate(
                 stored, reach: onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
             try Self.report(result, policies)
@@ -57,12 +57,14 @@ struct PolicyActivate: ParsableCommand {
         }
     }
 
-    private func kept(_ policies: PolicyRepository) throws -> StoredPolicy {
+    private func kept(_ store: Store) throws -> StoredPolicy {
+        let policies = store.policies
         let isHash = folder.utf8.allSatisfy { "0123456789abcdefABCDEF".utf8.contains($0) } || folder.hasPrefix("sha256:")
         guard isHash, !FileManager.default.fileExists(atPath: folder) else {
             throw CommandError.noInput("\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
         }
         let referred = try ReferredPolicy(hash: try policies.resolve(folder), in: policies)
+        try ListCheck.hold(referred.candidate.policy, store, file: PolicyDocument.policyFile)
         return try policies.policy(hash: referred.hash)
     }
 
@@ -81,6 +83,7 @@ struct PolicyActivate: ParsableCommand {
             } else {
                 Failure.warn("\(tests): no such file, so only the guarantees were tested")
             }
+            try ListCheck.hold(candidate.policy, store, file: files.file(PolicyDocument.policyFile))
             try Self.holdGuarantees(candidate.policy, file: files.file(PolicyDocument.policyFile), store.decisions)
             return StoredPolicy(name: name, version: version, document: candidate.document.octets)
         } catch let refusal as PolicyRefusal {

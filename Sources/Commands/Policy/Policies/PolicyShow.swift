@@ -97,6 +97,10 @@ struct PolicyShow: ParsableCommand {
         }
         lines += ["", "challenges, weakest first: \(policy.challenges.map(\.kind).joined(separator: ", "))"]
         lines.append("signals: \(policy.signals.count)\(lists.isEmpty ? "" : "; lists: " + lists.joined(separator: ", "))")
+        if !policy.liveLists.isEmpty {
+            let names = policy.liveLists.map { "\($0.name) (\($0.kind.rawValue)\($0.isTeams ? ", of the team" : ""))" }
+            lines.append("live lists: \(names.joined(separator: ", "))")
+        }
         return lines.joined(separator: "\n")
     }
 

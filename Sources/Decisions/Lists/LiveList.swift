@@ -1,0 +1,91 @@
+// Live lists as people see them, and their limits.
+
+import CEL
+import Database
+
+/// Limits of live lists. Beyond each a change is refused, with the limit in the message.
+package enum LiveListLimits {
+    /// Lists of a team: what a person keeps in view.
+    package static let listsOfTeam: Int64 = 50
+    /// Lists of the installation.
+    package static let listsOfInstallation: Int64 = 200
+    /// Entries of a list of a team: every host keeps them in memory.
+    package static let entriesOfTeam: Int64 = 100_000
+    /// Entries of a list of the installation: some 16 MB of IPv4 ranges, or 80 MB of texts, on every host.
+    package static let entriesOfInstallation: Int64 = 1_000_000
+    /// Octets of an entry: the longest domain has 253.
+    package static let valueOctets = 256
+    /// Octets of a reason.
+    package static let reasonOctets = 200
+    /// Entries that one change adds or removes: what the store does in a tenth of a second.
+    package static let entriesOfChange = 1_000
+    /// Seconds for which a removed entry stays, so that hosts see that it is gone. One that was away for longer reads the whole list.
+    package static let removedFor: Int64 = 3_600
+}
+
+extension LiveListKind: SQLCodable {}
+
+/// A list as the store has it.
+package struct LiveList: Sendable, Hashable {
+    package let number: Int64
+    /// The team's number; nil for a list of the installation.
+    package let team: Int64?
+    /// As behind `lists.` in policies.
+    package let name: String
+    package let kind: LiveListKind
+    /// Those that are in force or expired a short while ago.
+    package let entries: Int64
+    /// Seconds since 1970.
+    package let createdAt: Int64
+    package let changedAt: Int64
+    let generation: Int64
+    let staging: Int64
+    let revision: Int64
+
+    static let select: SQL =
+        """
+        SELECT id, team_id, name, kind, entries, created_at, changed_at, generation, staging, revision FROM live_lists
+        WHERE removed_at IS NULL
+        """
+
+    init(row: SQLRow) throws(StoreFailure) {
+        number = try row["id"]
+        team = try row["team_id"]
+        name = try row["name"]
+        kind = try row["kind"]
+        entries = try row["entries"]
+        createdAt = try row["created_at"]
+        changedAt = try row["changed_at"]
+        generation = try row["generation"]
+        staging = try row["staging"]
+        revision = try row["revision"]
+    }
+
+    var maximumEntries: Int64 { team == nil ? LiveListLimits.entriesOfInstallation : LiveListLimits.entriesOfTeam }
+}
+
+/// An entry that is added.
+package struct LiveListEntry: Sendable, Hashable {
+    /// As written; for a personal list the value itself, which is not kept.
+    package let value: String
+    /// For people; empty for none.
+    package let reason: String
+    /// Seconds since 1970; nil for never.
+    package let expiresAt: Int64?
+
+    package init(_ value: String, reason: String = "", expiresAt: Int64? = nil) {
+        self.value = value
+        self.reason = reason
+        self.expiresAt = expiresAt
+    }
+}
+
+/// An entry as the store has it.
+package struct KeptListEntry: Sendable, Hashable {
+    /// In its normal form; for a personal list the keyed hash in base32.
+    package let value: String
+    package let reason: String
+    /// Seconds since 1970.
+    package let addedAt: Int64
+    package let expiresAt: Int64?
+}

@@ -1,0 +1,128 @@
+// Replacing a list as a whole, in small transactions: entries of a new generation, which no one reads until all are there.
+
+import Accounts
+import Database
+
+/// An import that was begun.
+package struct LiveListImport: Sendable {
+    let list: LiveList
+    let team: String?
+    let generation: Int64
+    /// Entries that were written; a value that is there twice counts once.
+    package fileprivate(set) var count: Int64 = 0
+}
+
+extension LiveListRepository {
+    /// Begins to replace a list. What an earlier import left is of no use from now on.
+    package func beginImport(team: String?, name: String) throws(StoreFailure) -> LiveListImport {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let list = try connection.knownList(team, name)
+            try connection.run("UPDATE live_lists SET staging = staging + 1 WHERE id = \(list.number)")
+            return LiveListImport(list: list, team: team, generation: list.staging + 1)
+        }
+    }
+
+    /// Writes some more entries, `LiveListLimits.entriesOfChange` at most. Throws as `add` does, and `unmet` where another import
+    /// began meanwhile.
+    package func write(_ entries: [LiveListEntry], _ running: inout LiveListImport, _ change: Change) throws(StoreFailure) {
+        let rows = try rows(entries, running.list)
+        let begun = running
+        let added = try database.write(.relaxed) { connection throws(StoreFailure) -> Int64 in
+            try connection.checkStaging(begun)
+            let condition: SQL = "list_id = \(begun.list.number) AND generation = \(begun.generation)"
+            let present: [String] = try connection.values(for: rows.map(\.value)) { keys in
+                "SELECT value FROM live_list_entries WHERE \(condition) AND value IN \(keys)"
+            }
+            let added = Int64(rows.count - Set(present).count)
+            try connection.checkRoom(begun.list, begun.count + added)
+            try connection.write(rows, begun.list, generation: begun.generation, revision: 0, change)
+            return added
+        }
+        running.count += added
+    }
+
+    /// Puts the new entries in the place of the old ones, at once.
+    package func finish(_ running: LiveListImport, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let revision = try connection.nextListRevision()
+            try connection.checkStaging(running)
+            try connection.run(
+                """
+                UPDATE live_lists SET generation = \(running.generation), entries = \(running.count), revision = \(revision),
+                    changed_at = \(change.now) WHERE id = \(running.list.number)
+                """)
+            try connection.audit(
+                change, "list.import", Self.subject(running.team, running.list.name), "\(running.count) entries")
+        }
+    }
+
+    // MARK: What is no longer needed
+
+    /// Takes away some rows that no one reads any more: of lists that were removed, of other generations, expired and removed entries.
+    /// Whether there were any. In small transactions: call it until it says no.
+    package func step(now: Int64, rows: Int64 = 1_000) throws(StoreFailure) -> Bool {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            let lists = try connection.rows("SELECT id, generation, staging, removed_at FROM live_lists")
+            for row in lists {
+                let (list, removedAt): (Int64, Int64?) = try (row["id"], row["removed_at"])
+                let (generation, staging): (Int64, Int64) = try (row["generation"], row["staging"])
+                let unread: [SQL] =
+                    removedAt != nil
+                    ? ["generation >= 0"]
+                    : ["generation < \(generation)", "generation > \(generation) AND generation < \(staging)"]
+                for condition in unread {
+                    let old: Int64? = try connection.value(
+                        "SELECT MIN(generation) FROM live_list_entries WHERE list_id = \(list) AND \(condition)")
+                    guard let old else { continue }
+                    let part: SQL = "list_id = \(list) AND generation = \(old)"
+                    try connection.run(
+                        """
+                        DELETE FROM live_list_entries WHERE \(part) AND value IN
+                            (SELECT value FROM live_list_entries WHERE \(part) LIMIT \(rows))
+                        """)
+                    return true
+                }
+                if removedAt != nil {
+                    try connection.run("DELETE FROM live_lists WHERE id = \(list)")
+                    return true
+                }
+            }
+            return try deleteEnded(connection, now: now, rows: rows)
+        }
+    }
+
+    /// Hosts leave expired entries out by themselves, so that their end needs no revision.
+    private func deleteEnded(_ connection: any DatabaseConnection, now: Int64, rows: Int64) throws(StoreFailure) -> Bool {
+        let before = now - LiveListLimits.removedFor
+        let expired = try connection.rows(
+            """
+            SELECT e.list_id, e.generation, e.value FROM live_list_entries e JOIN live_lists l
+                ON l.id = e.list_id AND l.generation = e.generation
+            WHERE e.expires_at <= \(before) AND e.removed_at IS NULL LIMIT \(rows)
+            """)
+        for row in expired {
+            let (list, generation, value): (Int64, Int64, String) = try (row["list_id"], row["generation"], row["value"])
+            try connection.run(
+                "DELETE FROM live_list_entries WHERE list_id = \(list) AND generation = \(generation) AND value = \(value)")
+            try connection.run("UPDATE live_lists SET entries = entries - 1 WHERE id = \(list)")
+        }
+        let removed = try connection.rows(
+            "SELECT list_id, generation, value FROM live_list_entries WHERE removed_at <= \(before) LIMIT \(rows)")
+        for row in removed {
+            let (list, generation, value): (Int64, Int64, String) = try (row["list_id"], row["generation"], row["value"])
+            try connection.run(
+                "DELETE FROM live_list_entries WHERE list_id = \(list) AND generation = \(generation) AND value = \(value)")
+        }
+        return !expired.isEmpty || !removed.isEmpty
+    }
+}
+
+extension DatabaseConnection {
+    fileprivate func checkStaging(_ running: LiveListImport) throws(StoreFailure) {
+        let staging: Int64? = try value(
+            "SELECT staging FROM live_lists WHERE id = \(running.list.number) AND removed_at IS NULL")
+        guard staging == running.generation else {
+            throw .refused(.unmet, "another import of list \(running.list.name) began, or the list was removed")
+        }
+    }
+}

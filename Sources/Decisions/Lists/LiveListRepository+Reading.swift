@@ -1,0 +1,63 @@
+// What a host reads of live lists: whether anything is new, and what.
+
+import CEL
+import Database
+
+/// An entry as a host keeps it.
+struct ReadListEntry: Sendable {
+    let value: String
+    let expiresAt: Int64?
+    let isRemoved: Bool
+}
+
+extension LiveListRepository {
+    /// Rises with every change of any list.
+    func revision() throws(StoreFailure) -> Int64 {
+        let rows = try database.rows("SELECT revision FROM live_list_revision")
+        guard let row = rows.first else { throw .permanent(.unexpectedData, "the revision of the lists is gone") }
+        return try row["revision"]
+    }
+
+    /// Every list there is.
+    func heads() throws(StoreFailure) -> [LiveList] {
+        try database.rows("\(LiveList.select) ORDER BY id").map(LiveList.init(row:))
+    }
+
+    /// Entries of one statement: some megabytes.
+    private static let page = 5_000
+
+    /// All entries of a list that are not removed, some at a time. False where it was replaced or removed meanwhile.
+    func load(_ list: LiveList, _ take: ([ReadListEntry]) -> Void) throws(StoreFailure) -> Bool {
+        var after = ""
+        while true {
+            let rows = try database.rows(
+                """
+                SELECT value, expires_at, removed_at FROM live_list_entries
+                WHERE list_id = \(list.number) AND generation = \(list.generation) AND value > \(after) AND removed_at IS NULL
+                ORDER BY value LIMIT \(Self.page)
+                """
+            ).map(Self.entry)
+            take(rows)
+            guard rows.count == Self.page, let last = rows.last else { break }
+            after = last.value
+        }
+        // Old generations go when a new one is in force.
+        let present = try database.rows("\(LiveList.select) AND id = \(list.number)").map(LiveList.init(row:))
+        return present.first?.generation == list.generation
+    }
+
+    /// What changed in a list after a revision.
+    func changes(_ list: LiveList, after revision: Int64) throws(StoreFailure) -> [ReadListEntry] {
+        try database.rows(
+            """
+            SELECT value, expires_at, removed_at FROM live_list_entries
+            WHERE list_id = \(list.number) AND generation = \(list.generation) AND revision > \(revision)
+            """
+        ).map(Self.entry)
+    }
+
+    private static func entry(_ row: SQLRow) throws(StoreFailure) -> ReadListEntry {
+        let removedAt: Int64? = try row["removed_at"]
+        return try ReadListEntry(value: row["value"], expiresAt: row["expires_at"], isRemoved: removedAt != nil)
+    }
+}

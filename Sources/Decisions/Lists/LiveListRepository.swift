@@ -1,0 +1,175 @@
+// Lists that policies read while they change: made, changed and shown. What hosts read of them is in LiveListRepository+Reading.
+
+import Accounts
+import CEL
+import Database
+import MailCrypto
+import Support
+
+/// Keeps live lists. A team is given by its identifier, nil for the installation.
+package struct LiveListRepository: Sendable {
+    let database: any Database
+    let marks: DecisionMarks
+
+    // MARK: Lists
+
+    /// Makes an empty list. Throws `invalid`, `exists`, `limit`, `notFound`.
+    package func create(team id: String?, name: String, kind: LiveListKind, _ change: Change) throws(StoreFailure) {
+        let isName =
+            (1...64).contains(name.utf8.count) && name.utf8.first.map { !(0x30...0x39).contains($0) } == true
+            && name.utf8.allSatisfy {
+                (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0) || $0 == UInt8(ascii: "_")
+            }
+        guard isName else {
+            throw .refused(.invalid, "a list's name is 1 to 64 letters, digits and _, and does not begin with a digit")
+        }
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let team = try connection.listOwner(id)
+            let revision = try connection.nextListRevision()
+            guard try connection.liveList(team, name) == nil else { throw .refused(.exists, "there is a list \(name) already") }
+            let limit = team == nil ? LiveListLimits.listsOfInstallation : LiveListLimits.listsOfTeam
+            let count: Int64 =
+                try connection.value("SELECT COUNT(*) FROM live_lists WHERE removed_at IS NULL AND \(connection.isOf(team))") ?? 0
+            guard count < limit else { throw .refused(.limit, "there are \(limit) lists, which is the maximum") }
+            try connection.run(
+                """
+                INSERT INTO live_lists (team_id, name, kind, revision, created_at, changed_at)
+                VALUES (\(team), \(name), \(kind.rawValue), \(revision), \(change.now), \(change.now))
+                """)
+            try connection.audit(change, "list.create", Self.subject(id, name), kind.rawValue)
+        }
+    }
+
+    /// Those of a team or of the installation, in alphabetical order.
+    package func lists(team id: String?) throws(StoreFailure) -> [LiveList] {
+        try database.read { connection throws(StoreFailure) in
+            let team = try connection.listOwner(id)
+            return try connection.rows("\(LiveList.select) AND \(connection.isOf(team)) ORDER BY name").map(LiveList.init(row:))
+        }
+    }
+
+    /// One list. Throws `notFound`.
+    package func list(team id: String?, name: String) throws(StoreFailure) -> LiveList {
+        try database.read { connection throws(StoreFailure) in try connection.knownList(id, name) }
+    }
+
+    /// Removes a list: it is empty at once for every policy that names it. Its entries go with `step`.
+    package func removeList(team id: String?, name: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let revision = try connection.nextListRevision()
+            let list = try connection.knownList(id, name)
+            try connection.run(
+                "UPDATE live_lists SET removed_at = \(change.now), revision = \(revision) WHERE id = \(list.number)")
+            try connection.audit(change, "list.remove-list", Self.subject(id, name), "\(list.entries) entries")
+        }
+    }
+
+    // MARK: Entries
+
+    /// Adds entries; of one that is there already, reason and expiry are replaced. How many are new.
+    /// - Parameter entries: `LiveListLimits.entriesOfChange` at most.
+    /// - Throws: `invalid` for an entry that the list's kind cannot hold, `limit`, `notFound`.
+    @discardableResult
+    package func add(team id: String?, name: String, _ entries: [LiveListEntry], _ change: Change) throws(StoreFailure) -> Int64 {
+        try Self.checkCount(entries.count)
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            let revision = try connection.nextListRevision()
+            let list = try connection.knownList(id, name)
+            let rows = try rows(entries, list)
+            let values = rows.map(\.value)
+            let present: [String] = try connection.values(for: values) { keys in
+                """
+                SELECT value FROM live_list_entries
+                WHERE list_id = \(list.number) AND generation = \(list.generation) AND removed_at IS NULL AND value IN \(keys)
+                """
+            }
+            let added = Int64(rows.count - Set(present).count)
+            try connection.checkRoom(list, list.entries + added)
+            try connection.write(rows, list, generation: list.generation, revision: revision, change)
+            try connection.touch(list, by: added, revision, change)
+            try connection.audit(change, "list.add", Self.subject(id, name), "\(rows.count) entries")
+            return added
+        }
+    }
+
+    /// Removes entries; how many were there.
+    /// - Parameter values: as written when they were added, or their normal form.
+    @discardableResult
+    package func remove(team id: String?, name: String, _ values: [String], _ change: Change) throws(StoreFailure) -> Int64 {
+        try Self.checkCount(values.count)
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            let revision = try connection.nextListRevision()
+            let list = try connection.knownList(id, name)
+            let kept = try rows(values.map { LiveListEntry($0) }, list).map(\.value)
+            let removed = Int64(
+                try connection.run(for: kept) { keys in
+                    """
+                    UPDATE live_list_entries SET removed_at = \(change.now), revision = \(revision)
+                    WHERE list_id = \(list.number) AND generation = \(list.generation) AND removed_at IS NULL AND value IN \(keys)
+                    """
+                })
+            try connection.touch(list, by: -removed, revision, change)
+            try connection.audit(change, "list.remove", Self.subject(id, name), "\(removed) entries")
+            return removed
+        }
+    }
+
+    /// Some entries that are in force, in the order of their values.
+    /// - Parameter after: the value behind which to begin.
+    package func entries(
+        team id: String?, name: String, after: String = "", limit: Int, now: Int64
+    ) throws(StoreFailure) -> [KeptListEntry] {
+        try database.read { connection throws(StoreFailure) in
+            let list = try connection.knownList(id, name)
+            return try connection.rows(
+                """
+                SELECT value, reason, added_at, expires_at FROM live_list_entries
+                WHERE list_id = \(list.number) AND generation = \(list.generation) AND value > \(after) AND removed_at IS NULL
+                    AND (expires_at IS NULL OR expires_at > \(now))
+                ORDER BY value LIMIT \(limit)
+                """
+            ).map { row throws(StoreFailure) in
+                try KeptListEntry(
+                    value: row["value"], reason: row["reason"], addedAt: row["added_at"], expiresAt: row["expires_at"])
+            }
+        }
+    }
+
+    // MARK: Forms
+
+    static func subject(_ team: String?, _ name: String) -> String { team.map { "list:\($0)/\(name)" } ?? "list:\(name)" }
+
+    private static func checkCount(_ count: Int) throws(StoreFailure) {
+        guard count <= LiveListLimits.entriesOfChange else {
+            throw .refused(.limit, "a change has at most \(LiveListLimits.entriesOfChange) entries: import a file instead")
+        }
+    }
+
+    /// Entries as they are kept, each value once, the last one where there are several. Messages never name a personal value.
+    func rows(_ entries: [LiveListEntry], _ list: LiveList) throws(StoreFailure) -> [LiveListEntry] {
+        var rows: [String: LiveListEntry] = [:]
+        for entry in entries {
+            let shown = list.kind == .personal ? "an entry" : "'\(entry.value.prefix(64))'"
+            guard entry.value.utf8.count <= LiveListLimits.valueOctets else {
+                throw .refused(.limit, "\(shown) is longer than \(LiveListLimits.valueOctets) octets, which is the maximum")
+            }
+            guard entry.reason.utf8.count <= LiveListLimits.reasonOctets else {
+                throw .refused(.limit, "the reason of \(shown) is longer than \(LiveListLimits.reasonOctets) octets")
+            }
+            guard !entry.value.contains("@") || list.kind == .personal, !entry.reason.contains("@") else {
+                throw .refused(.invalid, "email addresses belong into a list of kind personal, and not into a reason")
+            }
+            guard let normal = LiveListEntries.normal(entry.value, list.kind), !normal.utf8.contains(0) else {
+                throw .refused(.invalid, "\(shown) cannot be an entry of a list of kind \(list.kind.rawValue)")
+            }
+            let value = list.kind == .personal ? Self.mark(marks, list.team, normal) : normal
+            rows[value] = LiveListEntry(value, reason: entry.reason, expiresAt: entry.expiresAt)
+        }
+        return rows.values.sorted { $0.value < $1.value }
+    }
+
+    /// The mark of a personal value in its normal form, as it is kept.
+    static func mark(_ marks: DecisionMarks, _ team: Int64?, _ normal: String) -> String {
+        String(decoding: Base32.encode(marks.listed(team: team ?? 0, value: normal)), as: UTF8.self)
+    }
+}

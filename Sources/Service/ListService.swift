@@ -1,0 +1,67 @@
+// Live lists that change while the service runs, and what no one reads any more of them.
+
+import Accounts
+import Concurrency
+import Decisions
+import HTTP
+import Logging
+import ServiceLifecycle
+
+/// Looks every second whether lists changed, and whether those that policies name are there; deletes once an hour what removed lists
+/// and imports left.
+struct ListService: Service {
+    let lists: ListsInForce
+    let policies: ActivePolicies
+    let store: Store
+    let pool: BlockingPool
+    let now: @Sendable () -> Int64
+    let logger: Logger
+    private let reported = ValueHolder<[String]>([])
+
+    init(
+        lists: ListsInForce, policies: ActivePolicies, store: Store, pool: BlockingPool, now: @escaping @Sendable () -> Int64,
+        logger: Logger
+    ) {
+        self.lists = lists
+        self.policies = policies
+        self.store = store
+        self.pool = pool
+        self.now = now
+        self.logger = logger
+    }
+
+    /// Seconds between two deletions.
+    private static let deletionInterval: Duration = .seconds(3_600)
+
+    func run() async throws {
+        await PeriodicTask.untilShutdown(every: .seconds(1), keeping: ContinuousClock.now) { nextDeletion in
+            let isTurn = ContinuousClock.now >= nextDeletion
+            try? await pool.run {
+                lists.refresh(now: now())
+                reportMissing()
+                if isTurn { deleteUnneeded() }
+            }
+            if isTurn { nextDeletion = ContinuousClock.now + Self.deletionInterval }
+        }
+    }
+
+    /// Each list once, when it begins to be missing.
+    private func reportMissing() {
+        let missing = lists.missing(policies.liveLists).map(\.name)
+        for list in missing where !reported.current.contains(list) {
+            logger.warning(
+                "a policy names a list that does not exist or is of another kind: it counts as empty", metadata: ["list": "\(list)"])
+        }
+        reported.exchange(missing)
+    }
+
+    private func deleteUnneeded() {
+        do {
+            guard let lock = try store.database.lock("lists") else { return }
+            defer { lock.release() }
+            while try store.liveLists.step(now: now()) {}
+        } catch {
+            logger.warning("what is left of lists cannot be deleted yet", metadata: ["detail": "\(error)"])
+        }
+    }
+}

@@ -33,6 +33,8 @@ import Testing
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"],
         ["policy", "show"],
         ["policy", "backtest"], ["policy", "stats"],
+        ["list"], ["list", "create"], ["list", "add"], ["list", "remove"], ["list", "import"], ["list", "show"],
+        ["list", "remove-list"],
         ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],
         ["account"], ["account", "show"], ["account", "list"], ["account", "revoke"], ["account", "delete"],
         ["account", "state"],

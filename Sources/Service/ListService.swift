@@ -7,8 +7,8 @@ import HTTP
 import Logging
 import ServiceLifecycle
 
-/// Looks every second whether lists changed, and whether those that policies name are there; deletes once an hour what removed lists
-/// and imports left.
+/// Looks every second whether lists changed, and whether those that policies name are there; deletes once an hour what removed
+/// lists and imports left.
 struct ListService: Service {
     let lists: ListsInForce
     let policies: ActivePolicies

@@ -19,7 +19,8 @@ package enum LiveListLimits {
     package static let reasonOctets = 200
     /// Entries that one change adds or removes: what the store does in a tenth of a second.
     package static let entriesOfChange = 1_000
-    /// Seconds for which a removed entry stays, so that hosts see that it is gone. One that was away for longer reads the whole list.
+    /// Seconds for which a removed entry stays, so that hosts see that it is gone. One that was away for longer reads the whole
+    /// list.
     package static let removedFor: Int64 = 3_600
 }
 

@@ -58,8 +58,8 @@ extension LiveListRepository {
 
     // MARK: What is no longer needed
 
-    /// Takes away some rows that no one reads any more: of lists that were removed, of other generations, expired and removed entries.
-    /// Whether there were any. In small transactions: call it until it says no.
+    /// Takes away some rows that no one reads any more: of lists that were removed, of other generations, expired and removed
+    /// entries. Whether there were any. In small transactions: call it until it says no.
     package func step(now: Int64, rows: Int64 = 1_000) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let lists = try connection.rows("SELECT id, generation, staging, removed_at FROM live_lists")

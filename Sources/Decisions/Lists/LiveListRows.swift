@@ -4,7 +4,8 @@ import Accounts
 import Database
 
 extension DatabaseConnection {
-    /// The next revision. First in a transaction that changes a list: others wait, so that revisions are in the order of the commits.
+    /// The next revision. First in a transaction that changes a list: others wait, so that revisions are in the order of the
+    /// commits.
     func nextListRevision() throws(StoreFailure) -> Int64 {
         try run("UPDATE live_list_revision SET revision = revision + 1")
         guard let revision: Int64 = try value("SELECT revision FROM live_list_revision") else {

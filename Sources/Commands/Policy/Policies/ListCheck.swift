@@ -6,8 +6,8 @@ import Decisions
 import RiskPolicy
 
 enum ListCheck {
-    /// Refuses a policy that names a list of the installation that does not exist, or that is of another kind. A team's own list may
-    /// come later: until then it is empty.
+    /// Refuses a policy that names a list of the installation that does not exist, or that is of another kind. A team's own list
+    /// may come later: until then it is empty.
     static func hold(_ policy: Policy, _ store: Store, file: String) throws {
         guard !policy.liveLists.isEmpty else { return }
         let known = try store.liveLists.lists(team: nil)

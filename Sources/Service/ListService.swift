@@ -50,7 +50,8 @@ struct ListService: Service {
         let missing = lists.missing(policies.liveLists).map(\.name)
         for list in missing where !reported.current.contains(list) {
             logger.warning(
-                "a policy names a list that does not exist or is of another kind: it counts as empty", metadata: ["list": "\(list)"])
+                "a policy names a list that does not exist or is of another kind: it counts as empty",
+                metadata: ["list": "\(list)"])
         }
         reported.exchange(missing)
     }

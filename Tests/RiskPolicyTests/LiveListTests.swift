@@ -136,12 +136,13 @@ import Testing
 
     @Test(
         arguments: [
-        ("198.51.100.7/24", LiveListKind.range, "198.51.100.0/24"), ("198.51.100.7", .range, "198.51.100.7/32"),
-        ("2001:DB8:0::/33", .range, "2001:db8::/33"), ("::1", .range, "::1/128"), ("10.0.0.0/33", .range, nil), ("x", .range, nil),
-        ("Mail.Example.", .domain, "mail.example"), ("a..b", .domain, nil), ("-a.example", .domain, nil), ("", .domain, nil),
-        ("jane@mail.example", .domain, nil), (" Ä Jane ", .personal, "Ä jane"), ("  ", .personal, nil), ("A b", .text, "A b"),
-        ("", .text, nil),
-    ] as [(String, LiveListKind, String?)])
+            ("198.51.100.7/24", LiveListKind.range, "198.51.100.0/24"), ("198.51.100.7", .range, "198.51.100.7/32"),
+            ("2001:DB8:0::/33", .range, "2001:db8::/33"), ("::1", .range, "::1/128"), ("10.0.0.0/33", .range, nil),
+            ("x", .range, nil),
+            ("Mail.Example.", .domain, "mail.example"), ("a..b", .domain, nil), ("-a.example", .domain, nil), ("", .domain, nil),
+            ("jane@mail.example", .domain, nil), (" Ä Jane ", .personal, "Ä jane"), ("  ", .personal, nil), ("A b", .text, "A b"),
+            ("", .text, nil),
+        ] as [(String, LiveListKind, String?)])
     func hasANormalForm(text: String, kind: LiveListKind, normal: String?) {
         #expect(LiveListEntries.normal(text, kind) == normal)
     }

@@ -192,7 +192,8 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM live_list_entries", Int64.self) == 600)
         // By pages, each entry once.
         var shown: [String] = []
-        while let page = try Optional(lists.entries(team: nil, name: "bad", after: shown.last ?? "", limit: 70, now: TestStore.now)),
+        while let page = try Optional(
+            lists.entries(team: nil, name: "bad", after: shown.last ?? "", limit: 70, now: TestStore.now)),
             !page.isEmpty
         {
             shown += page.map(\.value)

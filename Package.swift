@@ -203,14 +203,14 @@ let package = Package(
         .target(
             name: "Web",
             dependencies: [
-                "API", "Accounts", "Database", "Decisions", "Doctor", "HTTP", "Mail", "Monitoring", "Portal",
+                "API", "Accounts", "Decisions", "Doctor", "HTTP", "Mail", "Monitoring", "Portal",
                 "PosternConfiguration",
                 "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Service",
             dependencies: [
-                "Accounts", "Administration", "Concurrency", "Database", "Decisions", "Doctor", "Events", "HTTP", "Monitoring",
+                "Accounts", "Administration", "Concurrency", "Decisions", "Doctor", "Events", "HTTP", "Monitoring",
                 "PersonalData", "PosternConfiguration", "PosternMetrics", "Relay", "Web", logging, serviceLifecycle, unixSignals,
             ], swiftSettings: strict),
         .target(

@@ -109,6 +109,11 @@ struct AccountRefusals {
 }
 
 extension Store {
+    /// Gathers what is refused, for teams and for users.
+    package func refusalBuffer() -> RejectionBuffer {
+        RejectionBuffer { events throws(StoreFailure) in try self.add(refusals: events) }
+    }
+
     /// Writes down what was refused, for teams (`RejectionRepository`) and for users, in one step.
     package func add(refusals events: [RejectionEvent]) throws(StoreFailure) {
         try rejections.add(events) { connection throws(StoreFailure) in try AccountRefusals(events).add(to: connection) }

@@ -1,7 +1,6 @@
 // The service: the milter, the HTTP API, housekeeping and reloads under one group, started and ended together.
 
 import Accounts
-import Database
 import Decisions
 import Events
 import Foundation
@@ -34,9 +33,7 @@ package enum RelayService {
         defer { hold?.release() }
         let counters = CounterBuffer(installation.store.counters)
         let now: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
-        let rejections = RejectionBuffer { [store = installation.store] events throws(StoreFailure) in
-            try store.add(refusals: events)
-        }
+        let rejections = installation.store.refusalBuffer()
         // One for the life of the process, whatever is reloaded: it watches the store itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let policies = policies(installation, now: now(), logger: logger)

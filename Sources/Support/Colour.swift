@@ -1,6 +1,6 @@
 // Colours of sRGB, and how well one can be read on another (WCAG 2.2). Pure.
 
-import Foundation
+import Glibc
 
 /// A colour with eight bits for each of red, green and blue.
 package struct Colour: Sendable, Hashable, CustomStringConvertible {

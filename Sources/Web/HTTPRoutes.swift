@@ -2,7 +2,6 @@
 
 import Accounts
 import SignIn
-import Database
 import Decisions
 import API
 import Foundation
@@ -54,7 +53,7 @@ package struct ServiceParts: Sendable {
             throw refuse("\(logo) cannot be read")
         }
         let icon: AppIcon
-        do throws(StoreFailure) { icon = try AppIcon(png: Array(octets)) } catch {
+        do { icon = try AppIcon(png: Array(octets)) } catch {
             throw refuse(error.publicMessage.replacing("the icon", with: "it"))
         }
         return PageLooks(colours: configuration.pageColours, logo: icon)

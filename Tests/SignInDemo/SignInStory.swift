@@ -96,7 +96,7 @@ final class SignInStory {
         Terminal.title("6. She turns forwarding off")
         try browser.open(stage.postern + "/me")
         try browser.click(".address-foot button")
-        check("forwarding is off", try browser.shows("[role=status]", "Forwarding is off"))
+        check("forwarding is off", try browser.shows("[role=status]", "The Juice Company – Forwarding is off"))
         try browser.open(stage.juice)
         try browser.click("#write")
         check("the app's message is refused in the transaction", try browser.shows("#refused", "Refused: 550 5.2.1"))

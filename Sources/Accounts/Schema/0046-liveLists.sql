@@ -39,4 +39,3 @@ CREATE TABLE live_list_revision (
     id {int} NOT NULL PRIMARY KEY CHECK (id = 1),
     revision {int} NOT NULL
 ) {strict};
-INSERT INTO live_list_revision (id, revision) VALUES (1, 0);

@@ -11,11 +11,9 @@ struct ReadListEntry: Sendable {
 }
 
 extension LiveListRepository {
-    /// Rises with every change of any list.
+    /// Rises with every change of any list; 0 before the first.
     func revision() throws(StoreFailure) -> Int64 {
-        let rows = try database.rows("SELECT revision FROM live_list_revision")
-        guard let row = rows.first else { throw .permanent(.unexpectedData, "the revision of the lists is gone") }
-        return try row["revision"]
+        try database.row("SELECT revision FROM live_list_revision").map { row throws(StoreFailure) in try row["revision"] } ?? 0
     }
 
     /// Every list there is.

@@ -7,11 +7,11 @@ extension DatabaseConnection {
     /// The next revision. First in a transaction that changes a list: others wait, so that revisions are in the order of the
     /// commits.
     func nextListRevision() throws(StoreFailure) -> Int64 {
-        try run("UPDATE live_list_revision SET revision = revision + 1")
-        guard let revision: Int64 = try value("SELECT revision FROM live_list_revision") else {
-            throw .permanent(.unexpectedData, "the revision of the lists is gone")
-        }
-        return revision
+        try inserted(
+            """
+            INSERT INTO live_list_revision (id, revision) VALUES (1, 1)
+            ON CONFLICT (id) DO UPDATE SET revision = live_list_revision.revision + 1 RETURNING revision
+            """)
     }
 
     /// The number of a team; nil for the installation.

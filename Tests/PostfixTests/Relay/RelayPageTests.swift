@@ -164,7 +164,7 @@ func home(
         // To write first: the address that the page shows leads to the team, without the inbox.
         try browser.open(url + "/me/addresses/1")
         try browser.type("billing@juice.example", into: "#correspondent")
-        try browser.click(".pair button")
+        try browser.click("form[action$='/write#write'] button")
         #expect(try browser.shows(".result code", "billing=juice.example."))
         let reverse = try browser.text(".result code")
         let letter = "From: Anna <anna@home.example>\nTo: \(reverse)\nSubject: A question\n\nHello\n"
@@ -181,7 +181,7 @@ func home(
         #expect(try fixture.send(from: "anna@home.example", to: [reverse], letter).data == nil, "what the old key made has ended")
         try browser.open(url + "/me/addresses/1")
         try browser.type("billing@juice.example", into: "#correspondent")
-        try browser.click(".pair button")
+        try browser.click("form[action$='/write#write'] button")
         #expect(try browser.shows(".result code", "billing=juice.example."))
         let new = try browser.text(".result code")
         #expect(new != reverse)

@@ -1,0 +1,25 @@
+// Tables that users find nothing of in their download, and why.
+
+/// Tables that hold nothing of a user's, or nothing that anyone could tell to be theirs.
+enum UserExportTables {
+    static let notPersonal: [String: String] = [
+        "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation",
+        "service_minutes": "of the installation", "used_challenges": "hashes of random numbers",
+        "policies": "of the installation", "policy_names": "of the installation", "policy_team_bindings": "of teams",
+        "policy_app_bindings": "of teams", "policy_changes": "of the installation", "policy_hosts": "of the installation",
+        "consumed_nonces": "keyed hashes without a user", "upgraded_accounts": "keyed hashes of a team's own accounts",
+        "idempotency_keys": "keyed hashes of requests of teams", "verified_signups": "keyed hashes, gone after two days",
+        "app_signups": "counts of apps", "issuers": "of the installation", "issuer_keys": "of the installation",
+        "identity_keys": "of the installation", "event_endpoints": "of teams", "endpoint_health": "of teams",
+        "leases": "of the installation",
+        "received_events": "hashes of events", "retired_names": "keyed hashes without a user", "app_transfers": "of teams",
+        "transfer_subs": "random; of a transfer between teams", "app_redirects": "of teams", "client_keys": "of teams",
+        "client_secrets": "of teams", "client_assertions": "keyed hashes of teams' requests", "logout_redirects": "of teams",
+        "authorization_answers": "encrypted for the browser that asked; gone after five minutes",
+        "access_tokens": "hashes; gone after an hour", "team_mentions": "counts of teams",
+        "attested_apps": "of teams", "devices": "keyed hashes without a user",
+        "device_accounts": "keyed hashes without a user, gone after 90 days",
+        "live_lists": "of teams and operators", "live_list_revision": "of the installation",
+        "live_list_entries": "of teams and operators; personal values as keyed hashes",
+    ]
+}

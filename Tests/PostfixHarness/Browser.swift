@@ -141,6 +141,9 @@ package final class Browser {
         try chrome("Network.setExtraHTTPHeaders", ["headers": ["Accept-Language": language]])
     }
 
+    /// The browser is one that was never at the site of the page that is open.
+    package func forgetCookies() throws { _ = try call("DELETE", session + "/cookie") }
+
     /// From now on no page runs a script.
     package func forbidScripts() throws { try chrome("Emulation.setScriptExecutionDisabled", ["value": true]) }
 

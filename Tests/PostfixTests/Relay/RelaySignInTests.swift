@@ -64,6 +64,8 @@ import Testing
         defer { browser.quit() }
         var pages = Pages(browser, fixture, url)
         for language in ["en", "de", "ja", "ar"] {
+            // Within the second of the sign-in before, that one would answer this request.
+            if language != "en" { try browser.forgetCookies() }
             try pages.authorize(language, "&prompt=login")
             try look(browser, "door", language)
             let code = try pages.code()

@@ -49,5 +49,6 @@ extension Migration {
         Migration(48, "knownBrowsers", PackageResources._048_knownBrowsers_sql),
         Migration(49, "accountRefusals", PackageResources._049_accountRefusals_sql),
         Migration(50, "forwardingSwitches", PackageResources._050_forwardingSwitches_sql),
+        Migration(51, "ownPage", PackageResources._051_ownPage_sql),
     ]
 }

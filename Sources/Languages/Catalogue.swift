@@ -20,7 +20,7 @@ package struct Catalogue: Sendable {
 
     package static let english = Catalogue(
         tag: "en", isRightToLeft: false, texts: [:],
-        plurals: ["minutes", "hours", "messages"].reduce(into: [:]) {
+        plurals: ["minutes", "hours", "days", "messages"].reduce(into: [:]) {
             $0["{n} \($1)"] = ["one": "{n} \($1.dropLast())", "other": "{n} \($1)"]
         })
 

@@ -73,12 +73,17 @@ package struct InboxMailer: Sendable {
     @discardableResult
     package func sendConfirmation(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
         let pending = try store.verifications.begin(user: user, inbox, limits: settings.limits, change)
-        try send(pending, now: change.now)
+        try send(pending, in: language(of: user), now: change.now)
         return pending.inbox
     }
 
+    /// The language that a user reads, as far as it is known.
+    package func language(of user: String) throws -> Catalogue {
+        languages.best([try store.users.language(of: user)].compactMap(\.self), accepted: nil)
+    }
+
     /// Writes the message of a verification.
-    package func send(_ pending: PendingConfirmation, now: Int64) throws {
+    package func send(_ pending: PendingConfirmation, in language: Catalogue, now: Int64) throws {
         var answer: AddrSpec?
         if let number = UInt64(exactly: pending.number), let nonce = UInt64(exactly: pending.answerNonce) {
             let token = AnswerToken(number: number, nonce: nonce, expiryDay: UInt64(max(0, pending.expiresAt) / 86_400))
@@ -89,14 +94,12 @@ package struct InboxMailer: Sendable {
             values(
                 code: Self.grouped(pending.code),
                 link: settings.publicURL.map { "\($0)/me/confirm/\(pending.linkToken)" },
-                seconds: pending.expiresAt - now), now: now)
+                seconds: pending.expiresAt - now, in: language), in: language, now: now)
     }
 
     /// Writes a link of the page. Nothing happens where the installation has no public address.
     /// - Parameter language: of whoever asked for it.
-    package func send(
-        _ link: PageLink, _ purpose: PageLinkPurpose, in language: Catalogue = .english, now: Int64
-    ) throws {
+    package func send(_ link: PageLink, _ purpose: PageLinkPurpose, in language: Catalogue, now: Int64) throws {
         guard let url = settings.publicURL else { return }
         let path = purpose == .signIn ? "sign-in" : "delete"
         try send(
@@ -109,19 +112,25 @@ package struct InboxMailer: Sendable {
 
     /// Tells the inbox that mail went to so far that it does no longer.
     /// - Parameter addresses: for which of the user's.
-    package func sendChange(to inbox: InboxAddress, of addresses: NoticeValues.Change, now: Int64) throws {
-        var values = values()
-        values.change = addresses
-        try send(.change, to: inbox, answer: nil, values, now: now)
+    package func sendChange(
+        to inbox: InboxAddress, of addresses: NoticeValues.Change, in language: Catalogue, now: Int64
+    ) throws {
+        try tell(.change, to: inbox, in: language, now: now) { $0.change = addresses }
     }
 
-    /// Tells a user that someone signed in as them, in a browser that was new.
-    package func sendNewBrowser(to inbox: InboxAddress, in language: Catalogue, now: Int64) throws {
-        try send(.newBrowser, to: inbox, answer: nil, values(in: language), in: language, now: now)
+    /// Tells a user of something about their account that may have been someone else's doing, or is of interest to them.
+    /// - Parameter complete: adds what the message needs beside the names of the installation.
+    package func tell(
+        _ kind: NoticeKind, to inbox: InboxAddress, in language: Catalogue, now: Int64,
+        _ complete: (inout NoticeValues) -> Void = { _ in }
+    ) throws {
+        var values = values(in: language)
+        complete(&values)
+        try send(kind, to: inbox, answer: nil, values, in: language, now: now)
     }
 
     private func values(
-        code: String? = nil, link: String? = nil, seconds: Int64? = nil, in language: Catalogue = .english
+        code: String? = nil, link: String? = nil, seconds: Int64? = nil, in language: Catalogue
     ) -> NoticeValues {
         NoticeValues(
             service: settings.service, relayDomain: settings.relayDomain, code: code, link: link,
@@ -139,7 +148,7 @@ package struct InboxMailer: Sendable {
     }
 
     private func send(
-        _ kind: NoticeKind, to inbox: InboxAddress, answer: AddrSpec?, _ values: NoticeValues, in language: Catalogue = .english,
+        _ kind: NoticeKind, to inbox: InboxAddress, answer: AddrSpec?, _ values: NoticeValues, in language: Catalogue,
         now: Int64
     ) throws {
         let id = String(decoding: Base32.encode(try SecureRandom.bytes(count: 15)), as: UTF8.self)

@@ -1,4 +1,5 @@
-// What users do with an address of theirs: get another one in its place, and let forwarding switch by itself on a day.
+// What users do with an address of theirs: get another one in its place, and let forwarding switch by itself, on a day or after so
+// many messages.
 
 import Accounts
 import Database
@@ -37,12 +38,20 @@ extension AddressRepository {
     }
 
     /// Lets forwarding of the account's address switch by itself, once; nil takes that back.
-    /// - Parameter time: seconds since 1970.
-    package func switchForwarding(account number: Int64, at time: Int64?, _ change: Change) throws(StoreFailure) {
+    /// - Parameters:
+    ///   - time: seconds since 1970.
+    ///   - messages: after which forwarding ends, counted from now on; where it is on.
+    package func switchForwarding(
+        account number: Int64, at time: Int64?, after messages: Int? = nil, _ change: Change
+    ) throws(StoreFailure) {
+        let today = Day.number(change.now)
         try events.database.write(.durable) { connection throws(StoreFailure) in
             let changed = try connection.run(
                 """
-                UPDATE relay_addresses SET switches_at = \(time) WHERE account_id = \(number) AND is_current = 1
+                UPDATE relay_addresses SET switches_at = \(time), counted_from = \(today),
+                    ends_at_count = CAST(\(messages.map(Int64.init)) AS BIGINT) + (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c
+                        WHERE c.account_id = \(number) AND c.kind = \(CounterKind.forwarded) AND c.day >= \(today))
+                WHERE account_id = \(number) AND is_current = 1
                 """)
             guard changed > 0 else { throw .refused(.unmet, "there is no address to switch") }
         }
@@ -56,20 +65,41 @@ extension AddressRepository {
             SELECT local_part, domain, forwarding_on FROM relay_addresses
             WHERE switches_at IS NOT NULL AND switches_at <= \(now) ORDER BY switches_at LIMIT 100
             """)
-        for row in due {
-            let (address, isOn): (AddrSpec, Bool) = try (AddrSpec(row: row), row["forwarding_on"])
-            do {
-                try setForwarding(address, on: !isOn, Change(actor: "serve", now: now))
-            } catch {
-                guard error.isRefusal else { throw error }
-                // Of a team that was removed: nothing is to be switched any more.
-                try events.database.write(.relaxed) { connection throws(StoreFailure) in
-                    try connection.run(
-                        """
-                        UPDATE relay_addresses SET switches_at = NULL
-                        WHERE local_part = \(address.localPart) AND domain = \(address.domain)
-                        """)
-                }
+        for row in due { try switchOver(AddrSpec(row: row), on: !(row["forwarding_on"] as Bool), now: now) }
+    }
+
+    /// Ends forwarding where the last message came through that was to. What comes in the same second may still.
+    /// - Parameter accounts: of which messages were counted since this was last asked; nil for all.
+    package func endCounted(accounts: [Int64]?, now: Int64) throws(StoreFailure) {
+        let isAny: Int64? = try events.database.value("SELECT 1 FROM relay_addresses WHERE ends_at_count IS NOT NULL LIMIT 1")
+        guard isAny != nil else { return }
+        let all = accounts ?? []
+        // So many at a time that a database takes them in one statement.
+        for start in stride(from: 0, to: accounts == nil ? 1 : all.count, by: 200) {
+            let some = all[min(start, all.count)..<min(start + 200, all.count)]
+            let which: SQL =
+                accounts == nil
+                ? "" : "AND r.account_id IN (\(some.dropFirst().reduce("\(some.first ?? 0)" as SQL) { "\($0), \($1)" }))"
+            let ended = try events.database.rows(
+                """
+                SELECT r.local_part, r.domain FROM relay_addresses r WHERE r.ends_at_count IS NOT NULL \(which) AND r.ends_at_count <=
+                    (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c
+                        WHERE c.account_id = r.account_id AND c.kind = \(CounterKind.forwarded) AND c.day >= r.counted_from)
+                """)
+            for row in ended { try switchOver(AddrSpec(row: row), on: false, now: now) }
+        }
+    }
+
+    private func switchOver(_ address: AddrSpec, on isOn: Bool, now: Int64) throws(StoreFailure) {
+        do { try setForwarding(address, on: isOn, Change(actor: "serve", now: now)) } catch {
+            guard error.isRefusal else { throw error }
+            // Of a team that was removed: nothing is to be switched any more.
+            try events.database.write(.relaxed) { connection throws(StoreFailure) in
+                try connection.run(
+                    """
+                    UPDATE relay_addresses SET switches_at = NULL, ends_at_count = NULL
+                    WHERE local_part = \(address.localPart) AND domain = \(address.domain)
+                    """)
             }
         }
     }

@@ -13,6 +13,8 @@ package struct UserExportAccount: Sendable, Hashable {
     package let isForwardingOn: Bool
     /// When that switches by itself, seconds since 1970; nil for never.
     package let switchesAt: Int64?
+    /// After how many messages more it is turned off; nil for never.
+    package let messagesLeft: Int?
     /// Of the account, seconds since 1970.
     package let createdAt: Int64
     /// The inbox that its mail goes to; nil where there is none.

@@ -29,6 +29,8 @@ package struct UserExportRepository: Sendable {
             let rows = try connection.rows(
                 """
                 SELECT a.id, \(Team.columns), r.local_part, r.domain, r.forwarding_on, r.switches_at,
+                    r.ends_at_count - (SELECT COALESCE(SUM(c.count), 0) FROM daily_counters c WHERE c.account_id = a.id
+                        AND c.kind = \(CounterKind.forwarded) AND c.day >= r.counted_from) AS messages_left,
                     a.created_at, a.inbox_id,
                     (SELECT i.number FROM inboxes i WHERE i.id = a.target_inbox) AS inbox_number, a.email_kind, a.shares_name,
                     (SELECT MAX(c.day) FROM daily_counters c WHERE c.account_id = a.id AND c.kind = \(CounterKind.inboxWritten))
@@ -47,7 +49,8 @@ package struct UserExportRepository: Sendable {
                 let consents = try consents(connection, account: number)
                 return try UserExportAccount(
                     number: number, team: Team(row: row), address: isForwardingOn == nil ? nil : AddrSpec(row: row),
-                    isForwardingOn: isForwardingOn == true, switchesAt: row["switches_at"], createdAt: row["created_at"],
+                    isForwardingOn: isForwardingOn == true, switchesAt: row["switches_at"],
+                    messagesLeft: (row["messages_left"] as Int64?).map { Int(max(0, $0)) }, createdAt: row["created_at"],
                     inboxNumber: row["inbox_number"],
                     hasOwnInbox: own != nil, emailKind: row["email_kind"], sharesName: row["shares_name"],
                     inboxWrittenDay: row["inbox_written_day"], lastUsedDay: row["used_day"],

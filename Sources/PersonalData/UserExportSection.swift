@@ -46,7 +46,10 @@ struct UserExportSection: Sendable {
                 [
                     ("id", .text, "handle"), ("name", .userName, "name_key, name_sealed"),
                     ("is_work_or_school_account", .flag, "is_managed"), ("since", .time, "created_at"),
-                    ("times_signed_out_everywhere", .integer, "browser_generation"),
+                    ("times_signed_out_everywhere", .integer, "browser_generation"), ("language", .text, "language"),
+                    ("everything_is_deleted_at", .time, "deletes_at"),
+                    ("is_told_of_refused_mail", .flag, "wants_refusals"),
+                    ("was_told_of_refused_mail_at", .time, "refusals_told_at"),
                 ],
                 "FROM users WHERE id = \(user)"),
             UserExportSection(
@@ -97,6 +100,8 @@ struct UserExportSection: Sendable {
                     ("account", .integer, "x.account_id"), ("address", .text, "x.local_part || '@' || x.domain"),
                     ("is_current", .flag, "x.is_current"), ("forwarding_is_on", .flag, "x.forwarding_on"),
                     ("forwarding_switches_at", .time, "x.switches_at"),
+                    ("forwards_are_counted_from", .day, "x.counted_from"),
+                    ("forwarding_ends_at_count", .integer, "x.ends_at_count"),
                     ("since", .time, "x.created_at"), ("retired_at", .time, "x.retired_at"),
                 ],
                 "FROM relay_addresses x \(ofUser) ORDER BY x.created_at, x.account_id, x.ordinal"),
@@ -194,6 +199,10 @@ struct UserExportSection: Sendable {
                 ],
                 "FROM account_refusals x \(ofUser) ORDER BY x.day, x.account_id, x.kind, x.domain"),
             UserExportSection(
+                "refusals_you_were_told_of",
+                [("account", .integer, "x.account_id"), ("why", .refusal, "x.kind"), ("told_at", .time, "x.told_at")],
+                "FROM account_refusals_told x \(ofUser) ORDER BY x.account_id, x.kind"),
+            UserExportSection(
                 "blocked_senders",
                 [("account", .integer, "x.account_id"), ("sender", .text, "x.value"), ("since", .time, "x.created_at")],
                 "FROM account_blocks x \(ofUser) ORDER BY x.account_id, x.value"),
@@ -223,6 +232,10 @@ struct UserExportSection: Sendable {
                     ("seen_at", .time, "x.seen_at"), ("ends_at", .time, "x.expires_at"),
                 ],
                 "FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id WHERE x.user_id = \(user) ORDER BY x.id"),
+            UserExportSection(
+                "recent_sign_ins",
+                [("at", .time, "at"), ("signed_in_by", .text, "method")],
+                "FROM page_sign_ins WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
                 "passkeys",
                 [

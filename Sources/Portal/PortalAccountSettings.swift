@@ -18,21 +18,25 @@ extension PortalPage {
         return request.redirect(list ?? "/me/addresses/\(account.number)", told: state, of: account.number)
     }
 
-    /// Forwarding switches by itself on a day, or no longer does where no day is given.
+    /// Forwarding switches by itself on a day or after so many messages, or no longer does where neither is given.
     func scheduleSwitch(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         guard account.isActive else { throw PortalRefusal.notFound }
-        let (typed, time) = (request.form["day"] ?? "", now())
-        let day = PortalText.dayNumber(typed)
+        let (typed, after, time) = (request.form["day"] ?? "", request.form["after"] ?? "", now())
+        let (day, count) = (PortalText.dayNumber(typed), Int(after))
+        func refuse(_ text: String) async throws -> Response {
+            try await showAccount(
+                request, session, problem: (.day, text), status: .unprocessableContent)
+        }
         guard typed.isEmpty || day.map({ Self.switchDays(time).contains($0) }) == true else {
-            return try await showAccount(
-                request, session,
-                problem: (.day, request.language.text("Choose a day from tomorrow on, within a year.")),
-                status: .unprocessableContent)
+            return try await refuse(request.language.text("Choose a day from tomorrow on, within a year."))
+        }
+        guard after.isEmpty || account.isForwardingOn && count.map({ (1...10_000).contains($0) }) == true else {
+            return try await refuse(request.language.text("Choose a number of messages from 1 to 10,000."))
         }
         try await pool.run {
             try store.addresses.switchForwarding(
-                account: account.number, at: day.map { $0 * 86_400 }, Self.change(session, time))
+                account: account.number, at: day.map { $0 * 86_400 }, after: count, Self.change(session, time))
         }
         return request.redirect("/me/addresses/\(account.number)", told: "noted", of: account.number)
     }
@@ -86,8 +90,9 @@ extension PortalPage {
             return new == old?.number ? nil : old
         }
         if let old {
+            let language = request.language
             _ = sendLater("no message about the change was sent") {
-                try mailer.sendChange(to: old.address, of: .one, now: change.now)
+                try mailer.sendChange(to: old.address, of: .one, in: language, now: change.now)
             }
         }
         return request.redirect("/me/addresses/\(account.number)", told: "led", of: account.number)

@@ -45,6 +45,7 @@ extension PortalPage {
         if !account.notes.note.isEmpty { values["note"] = account.notes.note }
         if let address = account.address { values["address"] = address.wireForm }
         if let time = account.switchesAt { values["switches"] = words.date(time) }
+        if let count = account.messagesLeft { values["messages_left"] = words.messages(count) }
         if let day = account.lastUsedDay { values["used"] = words.day(day) }
         if let inbox = inboxes.first(where: { $0.number == account.inboxNumber }), !inbox.isDefault {
             values["other_inbox"] = PortalText.address(inbox.address)
@@ -129,6 +130,7 @@ extension PortalPage {
         let days = Self.switchDays(now())
         (values["first_day"], values["last_day"]) = (PortalText.formDay(days.lowerBound), PortalText.formDay(days.upperBound))
         if let time = account.switchesAt { values["day"] = PortalText.formDay(Day.number(time)) }
+        if let count = account.messagesLeft { values["after"] = count }
         switch problem?.form {
         case .day: values["day_problem"] = problem?.text
         case .notes:

@@ -6,6 +6,7 @@ import SignIn
 import HTTP
 import Hummingbird
 import InternetMessage
+import Languages
 import PersonalData
 
 extension PortalPage {
@@ -14,8 +15,8 @@ extension PortalPage {
         status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let limits = mailer.settings.limits
-        let rows = try await pool.run {
-            try store.inboxes.inboxes(user: session.userID).map { inbox in
+        let (rows, isTold) = try await pool.run {
+            let rows = try store.inboxes.inboxes(user: session.userID).map { inbox in
                 (
                     inbox,
                     inbox.isVerified
@@ -23,6 +24,7 @@ extension PortalPage {
                         : try store.verifications.state(user: session.userID, inbox: inbox.number, limits: limits, now: now())
                 )
             }
+            return (rows, try store.persons.wantsRefusals(user: session.userID))
         }
         let words = request.words
         let items = rows.map { row -> [String: Any] in
@@ -40,7 +42,7 @@ extension PortalPage {
             if let problem, item.number == inbox { values["item_problem"] = problem }
             return values
         }
-        var values: [String: Any] = ["inboxes": items]
+        var values: [String: Any] = ["inboxes": items, "is_told": isTold]
         if let problem, inbox == nil {
             values["typed"] = request.form["email"] ?? ""
             values["problem"] = problem
@@ -54,6 +56,8 @@ extension PortalPage {
         switch request.told {
         case "sent": request.language.text("A message is on its way. Enter its code here, open its link, or reply to it.")
         case "confirmed": request.language.text("The inbox is confirmed.")
+        case "told": request.language.text("You are told by mail what is refused.")
+        case "untold": request.language.text("You are not told by mail what is refused.")
         case "used": request.language.text("Mail goes to that inbox from now on.")
         case "removed": request.language.text("The inbox is removed.")
         default: nil
@@ -78,7 +82,7 @@ extension PortalPage {
                 return try store.verifications.begin(
                     user: session.userID, .number(inbox.number), limits: mailer.settings.limits, change)
             }
-            try write(pending)
+            try write(pending, in: request.language)
             return request.redirect("/me/inboxes", told: "sent")
         } catch let refusal as StoreFailure where refusal.isRefusal {
             let problem =
@@ -99,7 +103,7 @@ extension PortalPage {
             let pending = try await pool.run {
                 try store.verifications.begin(user: session.userID, .number(number), limits: mailer.settings.limits, change)
             }
-            try write(pending)
+            try write(pending, in: request.language)
             return request.redirect("/me/inboxes", told: "sent")
         } catch let refusal as StoreFailure where refusal.isRefusal && refusal.code != .refused(.notFound) {
             return try await showInboxes(
@@ -107,8 +111,8 @@ extension PortalPage {
         }
     }
 
-    private func write(_ pending: PendingConfirmation) throws {
-        guard sendLater("no verification message was sent", { try mailer.send(pending, now: now()) }) else {
+    private func write(_ pending: PendingConfirmation, in language: Catalogue) throws {
+        guard sendLater("no verification message was sent", { try mailer.send(pending, in: language, now: now()) }) else {
             throw PortalRefusal.busy
         }
     }
@@ -141,8 +145,9 @@ extension PortalPage {
             return (old, try store.persons.isChosen(user: session.userID, inbox: old.number))
         }
         if let old {
+            let language = request.language
             _ = sendLater("no message about the change was sent") {
-                try mailer.sendChange(to: old.inbox.address, of: old.staysFor ? .most : .all, now: now())
+                try mailer.sendChange(to: old.inbox.address, of: old.staysFor ? .most : .all, in: language, now: now())
             }
         }
         return request.redirect("/me/inboxes", told: "used")

@@ -25,6 +25,8 @@ package struct PortalPage: RouteModule {
     let views: PortalViews
     var languages: Languages { mailer.languages }
     let signUp: SignUpRules
+    /// Days in which whoever asked that everything be deleted may think better of it; 0 for none.
+    let deletionDays: Int
     let cookies: PortalCookies
     /// As a browser writes it into Origin.
     let origin: String
@@ -49,8 +51,7 @@ package struct PortalPage: RouteModule {
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
         proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil, signUp: SignUpRules = .closed,
-        looks: PageLooks = .standard,
-        logger: Logger
+        looks: PageLooks = .standard, deletionDays: Int = 0, logger: Logger
     ) throws {
         self.provider = provider
         self.monotonic = monotonic
@@ -64,6 +65,7 @@ package struct PortalPage: RouteModule {
         self.now = now
         self.logger = logger
         self.signUp = signUp
+        self.deletionDays = deletionDays
         views = try PortalViews(service: mailer.settings.service, languages: mailer.languages, looks: looks)
         origin = url
         relyingParty = Self.relyingParty(url: url)
@@ -74,6 +76,9 @@ package struct PortalPage: RouteModule {
         asset(routes, "/me/style.css", "text/css; charset=utf-8", views.style.css.utf8)
         asset(routes, "/me/mark.svg", "image/svg+xml", PortalStyle.icon.utf8)
         if let logo = views.style.logo { asset(routes, "/me/logo.png", "image/png", logo) }
+        asset(
+            routes, RouterPath(Self.schemaPath), "application/schema+json",
+            PortalExport.schema(service: mailer.settings.service).utf8, lasts: false)
         asset(routes, "/me/page.js", "text/javascript; charset=utf-8", PortalStyle.script.utf8)
 
         // Anyone who comes.
@@ -117,12 +122,15 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/passkeys") { try await addPasskey($0, $1) }
         signedIn(routes, .post, "/me/passkeys/{passkey}/remove") { try await removePasskey($0, $1) }
         signedIn(routes, .post, "/me/sessions/{session}/end") { try await endSession($0, $1) }
-        signedIn(routes, .get, "/me/data") { request, _ in
-            try request.html("data", title: request.language.text("Your data"), current: .data)
-        }
+        signedIn(routes, .get, "/me/data") { try await showData($0, $1) }
+        signedIn(routes, .post, "/me/keep") { try await keepEverything($0, $1) }
+        signedIn(routes, .post, "/me/inboxes/refusals") { try await setRefusalNotices($0, $1) }
+        signedIn(routes, .get, "/me/data/read") { try await readData($0, $1) }
         signedIn(routes, .get, "/me/data.json") { try await download($0, $1) }
         signedIn(routes, .get, "/me/delete") { request, _ in
-            try request.html("delete", title: request.language.text("Delete everything"), current: .data)
+            var values: [String: Any] = [:]
+            if deletionDays > 0 { values["days"] = request.language.text("{n} days", count: deletionDays) }
+            return try request.html("delete", values, title: request.language.text("Delete everything"), current: .data)
         }
         signedIn(routes, .post, "/me/delete") { try await sendDeletionLink($0, $1) }
         signedIn(routes, .get, "/me/delete/{token}") { try await showDeletion($0, $1) }
@@ -141,10 +149,12 @@ package struct PortalPage: RouteModule {
         return response
     }
 
-    private func asset(_ routes: Routes, _ path: RouterPath, _ type: String, _ octets: some Sequence<UInt8> & Sendable) {
+    /// - Parameter lasts: it is linked with its version, so that it is never requested again.
+    private func asset(
+        _ routes: Routes, _ path: RouterPath, _ type: String, _ octets: some Sequence<UInt8> & Sendable, lasts: Bool = true
+    ) {
         routes.open.get(path) { _, _ in
-            // Linked with its version, so that it is never requested again.
-            var headers: HTTPFields = [.cacheControl: "public, max-age=31536000, immutable"]
+            var headers: HTTPFields = [.cacheControl: "public, max-age=\(lasts ? "31536000, immutable" : "3600")"]
             headers.append(PortalHeaders.policy())
             return Response(type: type, headers: headers, body: ByteBuffer(bytes: octets))
         }
@@ -187,6 +197,7 @@ package struct PortalPage: RouteModule {
             }
             var request = request
             request.csrf = PortalCSRF.token(for: token)
+            request.deletesAt = session.deletesAt
             request.inbox = try await pool.run {
                 try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)).address
             }
@@ -199,6 +210,18 @@ package struct PortalPage: RouteModule {
     func session(_ request: PortalRequest) async throws -> PageSession? {
         guard let token = request.sessionToken else { return nil }
         return try await pool.run { try store.page.session(token, now: now()) }
+    }
+
+    /// Tells a user by mail, at the inbox that mail goes to. Nothing happens where there is none.
+    func tell(
+        _ user: String, _ kind: NoticeKind, in language: Catalogue,
+        _ complete: @escaping @Sendable (inout NoticeValues) -> Void = { _ in }
+    ) async throws {
+        let inbox = try await pool.run { try store.inboxes.inboxes(user: user).first { $0.isDefault && $0.isVerified }?.address }
+        guard let inbox else { return }
+        _ = sendLater("no \(kind.rawValue) message was sent") {
+            try mailer.tell(kind, to: inbox, in: language, now: now(), complete)
+        }
     }
 
     /// Hands mail over off the path of the request; false where too much waits.

@@ -66,7 +66,8 @@ extension PortalPage {
             (
                 passkeys: try store.passkeys.passkeys(user: session.userID),
                 sessions: try store.page.sessions(user: session.userID, now: now()),
-                inbox: try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber))
+                inbox: try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)),
+                signIns: try store.page.signIns(user: session.userID)
             )
         }
         let words = request.words
@@ -86,6 +87,7 @@ extension PortalPage {
                     "seen": words.date($0.seenAt), "by_passkey": $0.method == .passkey,
                 ] as [String: Any]
             },
+            "sign_ins": found.signIns.map { ["at": words.time($0.at), "by_passkey": $0.method == .passkey] as [String: Any] },
         ]
         values["problem"] = problem
         if let token = request.sessionToken, var passkey = try passkeyValues(.create, browser: token) {
@@ -120,6 +122,7 @@ extension PortalPage {
                     user: session.userID, relyingParty, clientData: clientData, attestationObject: attestation,
                     challenge: challenge, browser: token, name: name, change)
             }
+            try await tell(session.userID, .newPasskey, in: request.language)
             return request.redirect("/me/security", told: "added")
         } catch let refusal as StoreFailure where refusal.isRefusal {
             return try await showSecurity(

@@ -42,7 +42,7 @@ extension PortalPage {
         return [
             "refusals": refusals.map { refusal -> [String: Any] in
                 [
-                    "why": Self.reason(refusal.kind, team: account.team.name, words),
+                    "why": Self.reason(refusal.kind, team: account.team.name, in: words.language),
                     "sender": refusal.domain.isEmpty ? words.language.text("other senders") : refusal.domain,
                     "week": words.number(refusal.week), "month": words.number(refusal.month),
                     "quarter": words.number(refusal.quarter),
@@ -52,19 +52,5 @@ extension PortalPage {
             "has_blocks": !blocks.isEmpty,
             "can_block": account.address != nil,
         ]
-    }
-
-    private static func reason(_ kind: RefusalKind, team: String, _ words: PortalText) -> String {
-        let language = words.language
-        return switch kind {
-        case .forwardingOff: language.text("You had turned forwarding off")
-        case .stopped: language.text("You had stopped using the apps")
-        case .inbox: language.text("Your inbox was not confirmed, or took no mail")
-        case .limit: language.text("More than comes through in one day")
-        case .stranger: language.text("The sender is not known to belong to {team}", ["team": team])
-        case .unproved: language.text("The sender could not prove who it is")
-        case .blocked: language.text("You had blocked the sender")
-        case .content: language.text("The message could not be passed on safely")
-        }
     }
 }

@@ -64,6 +64,8 @@ struct PortalRequest: Sendable {
     var csrf: String?
     /// The inbox that the user signed in with; nil while no one is signed in.
     var inbox: InboxAddress?
+    /// When everything of the user who is signed in is to be deleted, in seconds since 1970; nil where nothing is.
+    var deletesAt: Int64?
 
     init(page: PortalPage, request: Request, context: APIContext) {
         self.page = page
@@ -170,7 +172,8 @@ struct PortalRequest: Sendable {
         if let sheet { values["request"] = sheet.identifier }
         let text = try page.views.render(
             view, values, in: language, title: title, current: csrf == nil ? nil : current ?? .addresses, csrf: csrf,
-            inbox: inbox.map(PortalText.address), alert: alert, notice: notice, hasScript: hasScript)
+            inbox: inbox.map(PortalText.address), ending: deletesAt.map(words.date), alert: alert, notice: notice,
+            hasScript: hasScript)
         var headers: HTTPFields = [.cacheControl: "no-store"]
         let asked = sheet?.pending.request
         headers.append(PortalHeaders.policy(hasScript: hasScript, leadsAway: asked != nil))

@@ -158,17 +158,20 @@ extension PortalPage {
     /// - Returns: what the browser keeps.
     private func tell(of token: String, _ request: PortalRequest) async throws -> String {
         let kept = cookies.value(PortalCookies.known, in: request.request.headers)
-        let (known, inbox) = try await pool.run {
+        let (known, user, inbox) = try await pool.run {
             guard let session = try store.page.session(token, now: now()) else { throw PortalRefusal.foreign }
             let known = try store.page.knownBrowser(user: session.userID)
-            guard kept != known else { return (known, nil as InboxAddress?) }
+            guard kept != known else { return (known, session.userID, nil as InboxAddress?) }
             let inbox = try store.inboxes.inboxes(user: session.userID).first { $0.isDefault && $0.isVerified }
-            return (known, session.method == .mail && inbox?.number == session.inboxNumber ? nil : inbox?.address)
+            return (
+                known, session.userID, session.method == .mail && inbox?.number == session.inboxNumber ? nil : inbox?.address
+            )
         }
         let language = request.language
+        try await pool.run { try store.users.setLanguage(of: user, language.tag) }
         if let inbox {
             _ = sendLater("no message about a new browser was sent") {
-                try mailer.sendNewBrowser(to: inbox, in: language, now: now())
+                try mailer.tell(.newBrowser, to: inbox, in: language, now: now())
             }
         }
         return known

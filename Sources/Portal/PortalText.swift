@@ -23,6 +23,12 @@ struct PortalText {
             Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt).day().month(.wide).year())
     }
 
+    /// `3 March 2026 at 14:05 UTC`.
+    func time(_ seconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(seconds)).formatted(
+            Date.FormatStyle(date: .long, time: .shortened, locale: locale, calendar: Self.calendar, timeZone: .gmt)) + " UTC"
+    }
+
     /// A day since 1970 in the same way.
     func day(_ day: Int64) -> String { date(day.multipliedReportingOverflow(by: 86_400).partialValue) }
 

@@ -32,6 +32,7 @@ struct PortalViews: Sendable {
     private static let files: [String: [UInt8]] = [
         "account": PackageResources.account_mustache, "confirm": PackageResources.confirm_mustache,
         "confirmed": PackageResources.confirmed_mustache, "data": PackageResources.data_mustache,
+        "data-read": PackageResources.data_read_mustache,
         "delete": PackageResources.delete_mustache, "delete-now": PackageResources.delete_now_mustache,
         "goodbye": PackageResources.goodbye_mustache, "inboxes": PackageResources.inboxes_mustache,
         "link": PackageResources.link_mustache, "overview": PackageResources.overview_mustache,
@@ -81,9 +82,10 @@ struct PortalViews: Sendable {
     ///   - current: nil for a page without navigation.
     ///   - csrf: the token of the sign-out form.
     ///   - inbox: that the user is signed in with.
+    ///   - ending: the day on which everything of theirs is to be deleted.
     func render(
         _ view: String, _ values: [String: Any], in language: Catalogue, title: String, current: Place?, csrf: String?,
-        inbox: String?, alert: String?, notice: String?, hasScript: Bool
+        inbox: String?, ending: String?, alert: String?, notice: String?, hasScript: Bool
     ) throws -> String {
         guard let language = languages[language.tag], let template = language.templates[view] else { throw Problem.fault() }
         var values = values
@@ -104,6 +106,7 @@ struct PortalViews: Sendable {
                     },
                     "csrf": csrf ?? "", "inbox": inbox ?? "",
                 ] as [String: Any]
+            if let ending { whole["ending"] = ["day": ending, "csrf": csrf ?? ""] }
         }
         if let alert { whole["alert"] = ["text": alert] }
         if let notice { whole["notice"] = ["text": notice] }

@@ -44,6 +44,8 @@ package struct Configuration: Sendable {
     package let serviceName: String
     /// Those of the users' pages; nil for Postern's own.
     package let pageColours: AccentColours?
+    /// Days until everything of a user is deleted; 0 for at once.
+    package let pageDeletionDays: Int
     package let pageLogoPath: String?
     /// Where users reach the HTTP service, without `/` at the end; nil where they do not.
     package let publicURL: String?
@@ -247,6 +249,7 @@ package struct Configuration: Sendable {
         }
         serviceName = text("service_name")
         pageColours = try text("page.colour").isEmpty ? nil : Self.colours(text("page.colour"), resolved.path)
+        pageDeletionDays = integer("page.deletion_days")
         pageLogoPath = text("page.logo").isEmpty ? nil : path("page.logo")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
         eventRootsPath = text("events.trusted_certificates").isEmpty ? nil : path("events.trusted_certificates")

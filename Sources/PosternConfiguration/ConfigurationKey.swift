@@ -207,6 +207,10 @@ package struct ConfigurationKey: Sendable {
             "A square PNG file (64 to 1024 pixels, at most 200,000 octets) in place of Postern's mark on the users' pages; relative to the "
                 + "folder of this file, read at the start."),
         ConfigurationKey(
+            "page.deletion_days", .integer(0...30), .value(.integer(7)),
+            "Days after which everything of a user is deleted who asked for it on their page: until then they can keep it. 0 for at once."
+        ),
+        ConfigurationKey(
             "http.listen", .listen, .value(.text("127.0.0.1:8890")),
             "Where the HTTP API listens; off for none, port 0 for any free one. Beyond loopback only with a certificate."),
         ConfigurationKey(

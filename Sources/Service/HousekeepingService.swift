@@ -14,6 +14,8 @@ struct HousekeepingService: Service {
     let store: Store
     let counters: CounterBuffer
     let rejections: RejectionBuffer
+    /// Tells users by mail what is due; blocks.
+    let tellUsers: @Sendable () throws -> Void
     let pool: BlockingPool
     let now: @Sendable () -> Int64
     let logger: Logger
@@ -95,9 +97,10 @@ struct HousekeepingService: Service {
 
     private func write() {
         do {
-            try counters.flush(now: now())
+            let written = try counters.flush(now: now())
             try rejections.flush()
             try store.addresses.switchDue(now: now())
+            try store.addresses.endCounted(accounts: written, now: now())
         } catch {
             logger.warning("counters cannot be written yet", metadata: ["detail": "\(error)"])
         }
@@ -115,6 +118,9 @@ struct HousekeepingService: Service {
             while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
             while try store.verifications.deleteExpired(now: now()) == 1000 {}
             while try store.persons.deleteRefusals(now: now()) == 1000 {}
+            try store.addresses.endCounted(accounts: nil, now: now())
+            while try store.users.removeDue(now: now()) == 100 {}
+            try tellUsers()
             for retention in try store.retention.all() { try delete(retention) }
             try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
             try store.serviceStatus.deleteExpired(before: now() - 86_400, minutes: now() - 2 * StatusReport.hour)

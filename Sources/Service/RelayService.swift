@@ -55,7 +55,9 @@ package enum RelayService {
         // Ended in the opposite order: mail first, what serves it last. Further services go before the listeners.
         var services: [any Service] = [
             HousekeepingService(
-                store: installation.store, counters: counters, rejections: rejections, pool: servicePool, now: now, logger: logger
+                store: installation.store, counters: counters, rejections: rejections, tellUsers: parts.tellUsers,
+                pool: servicePool, now: now,
+                logger: logger
             ),
             StatusService(parts: parts, pool: servicePool, queueTrouble: queueTrouble, keysInUse: keysInUse),
             QueueWatchService(

@@ -42,6 +42,9 @@ package struct ServiceParts: Sendable {
 
     package var store: Store { installation.store }
 
+    /// Tells users by mail what is due; nothing where they have no page. Blocks.
+    @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
+
     /// Throws `ConfigurationError` where the logo cannot be used.
     private static func looks(_ configuration: Configuration, _ path: String) throws(ConfigurationError) -> PageLooks {
         func refuse(_ detail: String) -> ConfigurationError {
@@ -82,7 +85,8 @@ package struct ServiceParts: Sendable {
         page = try PortalPage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
-            looks: Self.looks(installation.configuration, installation.resolved.path), logger: logger)
+            looks: Self.looks(installation.configuration, installation.resolved.path),
+            deletionDays: installation.configuration.pageDeletionDays, logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
             "postern_team_inboxes_written",

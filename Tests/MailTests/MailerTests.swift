@@ -144,7 +144,7 @@ private struct TestSigner: MessageSigner {
             try store.page.signInLink(
                 for: InboxAddress(AddrSpec(localPart: "anna", domain: "home.example")), browser: "b", limits: NoticeLimits(),
                 now: Self.now))
-        try mailer().send(link, .signIn, now: Self.now)
+        try mailer().send(link, .signIn, in: .english, now: Self.now)
         let token = try #require(link.token)
         let message = try #require(try sink.wait(for: 1).first)
         #expect(message.mailFrom == "<>" && message.recipients == ["<anna@home.example>"])

@@ -67,17 +67,32 @@ import Testing
         let templates = try NoticeTemplates.standard(languages)
         for language in languages.all.dropFirst() {
             for text in NoticeTemplates.texts { #expect(language.knows(text), "\(language.tag): \(text)") }
-            let message = templates.render(.signIn, Self.values, in: language)
-            let english = templates.render(.signIn, Self.values)
-            #expect(message.subject != english.subject && message.subject.contains("012 345"))
-            for part in [message.text, message.html] {
-                #expect(part.contains("012 345") && part.contains("https://fig.example/me/confirm/x") && !part.contains("{"))
+            for kind in NoticeKind.allCases {
+                let message = templates.render(kind, Self.values, in: language)
+                #expect(message.subject != templates.render(kind, Self.values).subject)
+                for part in [message.text, message.html] { #expect(!part.contains("{{") && !part.contains("}}")) }
+                // People read mail in a terminal too; a link stays whole.
+                #expect(message.text.split(separator: "\n").allSatisfy { $0.count <= 72 || !$0.contains(" ") })
+                #expect(
+                    message.html.contains("<html lang=\"\(language.tag)\"")
+                        && message.html.contains("rtl") == (language.tag == "ar"))
             }
-            // People read mail in a terminal too; a link stays whole.
-            #expect(message.text.split(separator: "\n").allSatisfy { $0.count <= 72 || !$0.contains(" ") })
-            #expect(
-                message.html.contains("<html lang=\"\(language.tag)\"") && message.html.contains("rtl") == (language.tag == "ar"))
+            let message = templates.render(.signIn, Self.values, in: language)
+            for part in [message.subject, message.text, message.html] { #expect(part.contains("012 345")) }
+            for part in [message.text, message.html] { #expect(part.contains("https://fig.example/me/confirm/x")) }
         }
+    }
+
+    /// What is no whole document is framed as the built-in ones are, and looks as they do on dark screens.
+    @Test func aFileOfContentAloneGetsTheFrame() throws {
+        let path = try folder(["verification.html": "<h1>Hello</h1>\n<p>{{code}}</p>\n"])
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let html = try NoticeTemplates(folder: path).render(.verification, Self.values).html
+        #expect(html.hasPrefix("<!DOCTYPE html>") && html.contains("<h1>Hello</h1>\n<p>012 345</p>\n</div>"))
+        #expect(html.contains("prefers-color-scheme: dark"))
+        let whole = try folder(["verification.html": "<HTML><p>{{code}}</p></HTML>"])
+        defer { try? FileManager.default.removeItem(atPath: whole) }
+        #expect(try NoticeTemplates(folder: whole).render(.verification, Self.values).html == "<HTML><p>012 345</p></HTML>")
     }
 
     @Test func aCodeAloneHasNoWordOfALink() throws {

@@ -27,7 +27,8 @@ import Testing
         take("sign-in link")
         try await anna.submit(link)
         for path in [
-            "/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/security", "/me/data", "/me/delete",
+            "/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/security", "/me/data", "/me/data/read",
+            "/me/delete",
             "/me/nothing",
             "/me/addresses/99",
         ] {

@@ -5,6 +5,8 @@ import Accounts
 import Foundation
 import Hummingbird
 import InternetMessage
+import Languages
+import Mail
 import PersonalData
 import PostfixHarness
 import SignIn
@@ -218,13 +220,42 @@ struct LooksTests {
             try look("inboxes-wrong-code")
             try open("/me/security", "security")
             try open("/me/data", "data")
+            try open("/me/data/read", "data-read")
+            _ = try browser.value("document.querySelectorAll('details').forEach(e => e.open = true); return 1")
+            try look("data-read-open")
             try open("/me/delete", "delete")
+            try fixture.store.users.planDeletion("anna", at: fixture.now + 7 * 86_400, PortalFixture.change)
+            try open("/me/data", "data-ending")
+            try browser.click(".ending button")
+            _ = try browser.shows("[role=status]", "")
             try open("/me/nothing", "not-found")
             try Self.addShops(fixture, 10...70)
             try open("/me?search=shop&page=2", "addresses-many")
             try open("/me?search=nothing+like+that", "addresses-none")
             #expect(try browser.complaints().filter { !$0.contains("404") && !$0.contains("410") && !$0.contains("422") } == [])
             #expect(try browser.hostsAsked() == ["localhost:\(url.split(separator: ":").last ?? "")"])
+        }
+    }
+}
+
+extension LooksTests {
+    /// What mail programs show of our messages, which is the same page in most.
+    @Test(arguments: ["en", "de", "ar"]) func everyMailFitsAndReadsWell(_ language: String) async throws {
+        let languages = try Languages.builtIn()
+        let templates = try NoticeTemplates.standard(languages)
+        var values = NoticeValues(
+            service: "Fig & Co", relayDomain: "relay.example", code: "012 345",
+            link: "https://fig.example/me/confirm/" + String(repeating: "a", count: 32), page: "https://fig.example/me",
+            lifetime: "24 hours")
+        let words = languages.best([language], accepted: nil)
+        (values.day, values.reasons) = (PortalText(words).date(PortalFixture.start), ["A", "B"])
+        try await visit { [values] fixture, url, browser in
+            for kind in NoticeKind.allCases {
+                let html = templates.render(kind, values, in: words).html
+                try browser.open("data:text/html;base64,\(Data(html.utf8).base64EncodedString())")
+                let findings = try PageLook(browser).findings("mail-\(kind.rawValue)", language)
+                #expect(findings == [], "\(findings.joined(separator: "\n"))")
+            }
         }
     }
 }

@@ -48,7 +48,7 @@ final class PortalFixture: Sendable {
     let log = LogRecorder()
     /// Apart from the fixture, so that routes that know the time do not keep the fixture, its files and its threads alive.
     private let time = Time()
-    private let made: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
+    private let made: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry], page: PortalPage?)?> = Mutex(nil)
 
     /// Seconds since 1970; moves only when it is set.
     var now: Int64 {
@@ -63,11 +63,12 @@ final class PortalFixture: Sendable {
 
     var responder: RouterResponder<APIContext>? { made.withLock { $0?.responder } }
     var routes: [RouteEntry] { made.withLock { $0?.routes ?? [] } }
+    var portal: PortalPage? { made.withLock { $0?.page } }
 
     /// - Parameter signUp: with it the page is the sign-in page of apps too, and /auth is there.
     init(
         url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
-        looks: PageLooks = .standard
+        looks: PageLooks = .standard, deletionDays: Int = 0
     ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -102,7 +103,7 @@ final class PortalFixture: Sendable {
             now: { [time] in time.now },
             monotonic: { [time] in Double(time.now - Self.start) },
             provider: signUp == nil ? nil : SheetProvider(issuer: Self.url, signer: signer), signUp: signUp ?? .closed,
-            looks: looks, logger: log.logger)
+            looks: looks, deletionDays: deletionDays, logger: log.logger)
         var modules: [any RouteModule] = page.map { [$0] } ?? []
         if signUp != nil {
             let settings = ProviderSettings(
@@ -111,12 +112,10 @@ final class PortalFixture: Sendable {
                 store: store, pool: pool, cursors: Cursors(key: Array(repeating: 3, count: 32)), now: { [time] in time.now })
             modules.append(SignInRoutes(settings, parts, signer: signer))
         }
-        made.withLock {
-            $0 = APIService.router(
-                settings: APISettings(host: "127.0.0.1", port: 0), modules: modules,
-                keys: KeyCache(store.apiKeys),
-                clock: APIClock(now: { [time] in time.now }, monotonic: { 0 }), logger: log.logger)
-        }
+        let router = APIService.router(
+            settings: APISettings(host: "127.0.0.1", port: 0), modules: modules, keys: KeyCache(store.apiKeys),
+            clock: APIClock(now: { [time] in time.now }, monotonic: { 0 }), logger: log.logger)
+        made.withLock { $0 = (router.responder, router.routes, page) }
     }
 
     /// Ends everything.
@@ -134,9 +133,9 @@ final class PortalFixture: Sendable {
     /// Makes a fixture, and ends it whatever happens.
     static func with(
         url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
-        looks: PageLooks = .standard, _ body: (PortalFixture) async throws -> Void
+        looks: PageLooks = .standard, deletionDays: Int = 0, _ body: (PortalFixture) async throws -> Void
     ) async throws {
-        let fixture = try PortalFixture(url: url, limits: limits, signUp: signUp, looks: looks)
+        let fixture = try PortalFixture(url: url, limits: limits, signUp: signUp, looks: looks, deletionDays: deletionDays)
         do { try await body(fixture) } catch {
             fixture.stop()
             throw error

@@ -378,6 +378,7 @@ import Testing
             "schema_migrations": "of the installation", "dkim_keys": "of the installation", "page_links": "in links_under_way",
             "page_codes": "in sign_in_codes",
             "notices": "in messages_from_us", "page_sessions": "in sessions", "audit": "in changes", "users": "in user",
+            "page_sign_ins": "in recent_sign_ins", "account_refusals_told": "in refusals_you_were_told_of",
             "daily_counters": "in counts_by_day", "account_refusals": "in refusals_by_day",
             "account_blocks": "in blocked_senders", "stored_tokens": "in stored_correspondents",
             "once_marks": "in marks_of_what_happened_once",

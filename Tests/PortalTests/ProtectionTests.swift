@@ -111,7 +111,7 @@ import Testing
             let pages = fixture.routes.filter { $0.method == .get }.map(\.path).filter { path in
                 ![
                     "/me/style.css", "/me/mark.svg", "/me/page.js", "/me/sign-in", "/me/sent", "/me/goodbye", "/",
-                    "/me/icons/{client_id}",
+                    "/me/icons/{client_id}", "/me/data/schema.json",
                 ].contains(path)
                     && !path.contains("sign-in/")
                     && !path.contains("confirm/")
@@ -164,7 +164,7 @@ import Testing
             try await anna.signIn("anna")
             for path in [
                 "/me", "/me/addresses/1", "/me/addresses/1/apps/1", "/me/inboxes", "/me/security", "/me/data", "/me/delete",
-                "/me/data.json",
+                "/me/data.json", "/me/data/read",
             ] {
                 answers.append(try await anna.get(path))
             }

@@ -75,7 +75,7 @@ package struct PageLook {
                 """
                 const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
                 for (let node; node = walk.nextNode();)
-                    if (/\\b(the|is|are|was|your|you|not|of)\\b/.test(node.data)) found.push(node.data.trim());
+                    if (!node.parentElement.closest('[lang=en]') && /\\b(the|is|are|was|your|you|not|of)\\b/.test(node.data)) found.push(node.data.trim());
                 return found
                 """)
             for text in left as? [String] ?? ["?"] { note("English was left: \(text)") }

@@ -69,4 +69,42 @@ import Testing
         let waiting: [Int64] = try test.database.values("SELECT switches_at FROM relay_addresses WHERE switches_at IS NOT NULL")
         #expect(waiting.isEmpty)
     }
+    @Test(arguments: Engine.all) func forwardingEndsOnceSoManyMessagesCameThrough(_ engine: Engine) throws {
+        let (test, address) = try Self.world(engine)
+        let (addresses, account) = (test.store.addresses, address.account.number)
+        func isOn() throws -> Bool { try addresses.address(address.address).isForwardingOn }
+        let buffer = CounterBuffer(test.store.counters)
+        func forward(_ count: Int, _ kind: CounterKind = .forwarded, day: Int64 = TestStore.today) throws {
+            for _ in 0..<count { buffer.count(account: account, kind: kind, day: day) }
+            try addresses.endCounted(accounts: try buffer.flush(), now: TestStore.now)
+        }
+        // What came before does not count, nor does what the user wrote.
+        try forward(5)
+        try addresses.switchForwarding(account: account, at: nil, after: 3, TestStore.change)
+        try forward(2)
+        try forward(9, .replied)
+        func left() throws -> Int? {
+            try test.store.persons.accounts(user: "anna", since: 0, now: TestStore.now).first?.messagesLeft
+        }
+        #expect(try isOn() && left() == 1)
+        try forward(1, day: TestStore.today + 1)
+        #expect(try !isOn() && left() == nil)
+        #expect(try Self.told(test) == ["email-disabled \(address.address.wireForm)"])
+        // On again by hand, for good.
+        try addresses.setForwarding(address.address, on: true, TestStore.change)
+        try forward(5)
+        #expect(try isOn())
+        // Taken back before; and of a host that was killed the hourly look finds it.
+        try addresses.switchForwarding(account: account, at: nil, after: 1, TestStore.change)
+        try addresses.switchForwarding(account: account, at: nil, TestStore.change)
+        try forward(2)
+        #expect(try isOn())
+        try addresses.switchForwarding(account: account, at: nil, after: 1, TestStore.change)
+        buffer.count(account: account, kind: .forwarded, day: TestStore.today)
+        _ = try buffer.flush()
+        try addresses.endCounted(accounts: [account + 1], now: TestStore.now)
+        #expect(try isOn())
+        try addresses.endCounted(accounts: nil, now: TestStore.now)
+        #expect(try !isOn())
+    }
 }

@@ -192,7 +192,7 @@ package struct AddressRepository: Sendable {
             try tracker.snapshot(.account(found.account.number))
             try connection.run(
                 """
-                UPDATE relay_addresses SET forwarding_on = \(isOn), switches_at = NULL
+                UPDATE relay_addresses SET forwarding_on = \(isOn), switches_at = NULL, ends_at_count = NULL
                 WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
                 """)
             try connection.count(
@@ -220,7 +220,8 @@ package struct AddressRepository: Sendable {
     ) throws(StoreFailure) {
         try connection.run(
             """
-            UPDATE relay_addresses SET is_current = 0, retired_at = \(change.now), switches_at = NULL
+            UPDATE relay_addresses SET is_current = 0, retired_at = \(change.now), switches_at = NULL,
+                ends_at_count = NULL
             WHERE local_part = \(found.address.localPart) AND domain = \(found.address.domain)
             """)
         try connection.audit(change, "address.retire", "account:\(found.account.number)", found.address.wireForm)

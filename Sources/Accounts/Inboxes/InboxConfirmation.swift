@@ -32,6 +32,9 @@ package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case verification, deletion, change
     case signIn = "sign-in"
     case newBrowser = "new-browser"
+    case newPasskey = "new-passkey"
+    case plannedDeletion = "planned-deletion"
+    case refusals
 }
 
 /// A verification that was begun: what the message to the inbox has to carry. Its secrets are nowhere else.

@@ -159,23 +159,27 @@ package final class CounterBuffer: Sendable {
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
     /// - Parameter now: of what the audit says of it, in seconds since 1970; nil for the beginning of its day.
-    package func flush(now: Int64? = nil) throws(StoreFailure) {
+    /// - Returns: accounts to which messages went, as far as they were counted here since the last time.
+    @discardableResult
+    package func flush(now: Int64? = nil) throws(StoreFailure) -> [Int64] {
         try marks.flush()
-        let counts = state.withLock { state in
+        let (counts, written) = state.withLock { state in
             state.turns += 1
+            // Those known alone were counted in the store.
+            let written = Set(state.entries.keys.lazy.filter { $0.kind == .forwarded }.map(\.account))
             let counts = state.entries.filter { $0.value.pending != 0 }.mapValues(\.pending)
             // What was known is too old with this; what is on its way stays in view until it is there.
             state.entries = state.entries.compactMapValues { entry in
                 let writing = entry.writing + entry.pending
                 return writing == 0 ? nil : Entry(writing: writing, owed: entry.owed + entry.pending)
             }
-            return counts
+            return (counts, written)
         }
         do {
             try repository.add(
                 counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1) }, now: now)
         } catch {
-            for (key, count) in counts { written(count, key, isWritten: false) }
+            for (key, count) in counts { self.written(count, key, isWritten: false) }
             throw error
         }
         state.withLock { state in
@@ -186,6 +190,7 @@ package final class CounterBuffer: Sendable {
                 state.entries[key]?.known = Known(count: known.count + count, at: known.at)
             }
         }
-        for (key, count) in counts { written(count, key, isWritten: true) }
+        for (key, count) in counts { self.written(count, key, isWritten: true) }
+        return written.sorted()
     }
 }

@@ -15,7 +15,7 @@ package struct UserRepository: Sendable {
     let accounts: AccountRepository
     let sealer: Sealer
     let inboxes: InboxRepository
-    private var database: any Database { accounts.database }
+    var database: any Database { accounts.database }
 
     /// Adds a user with a first inbox.
     package func add(
@@ -88,11 +88,16 @@ package struct UserRepository: Sendable {
     /// permanently; for 30 days tombstones remain.
     package func remove(_ id: String, _ change: Change) throws(StoreFailure) {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
-            let user = try connection.userNumber(id)
-            try accounts.deleteAll(connection, tracker, user: user, now: change.now)
-            try connection.run("DELETE FROM users WHERE id = \(user)")
-            try connection.audit(change, "user.remove", "user:\(id)")
+            try remove(connection, tracker, user: try connection.userNumber(id), id: id, change)
         }
+    }
+
+    func remove(
+        _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, user: Int64, id: String, _ change: Change
+    ) throws(StoreFailure) {
+        try accounts.deleteAll(connection, tracker, user: user, now: change.now)
+        try connection.run("DELETE FROM users WHERE id = \(user)")
+        try connection.audit(change, "user.remove", "user:\(id)")
     }
 
     package func user(_ connection: any DatabaseConnection, _ id: String) throws(StoreFailure) -> User {

@@ -35,6 +35,10 @@ package struct NoticeValues: Sendable {
         case one
     }
     package var change = Change.all
+    /// Of what is to come, as people write it.
+    package var day: String?
+    /// Why mail was refused, in words of ours.
+    package var reasons: [String] = []
 
     package init(
         service: String, relayDomain: String, code: String? = nil, link: String? = nil, page: String? = nil,
@@ -50,11 +54,12 @@ package struct NoticeValues: Sendable {
 
     fileprivate func context(_ language: Catalogue) -> [String: Any] {
         var context: [String: Any] = [
-            "service": service, "relay_domain": relayDomain, "stays": change == .most, "one": change == .one,
-            "language": language.tag,
-            "is_right_to_left": language.isRightToLeft,
+            "service": service, "relay_domain": relayDomain, "all": change == .all, "stays": change == .most,
+            "one": change == .one, "reasons": reasons, "language": language.tag, "is_right_to_left": language.isRightToLeft,
         ]
-        for (name, value) in [("code", code), ("link", link), ("page", page), ("lifetime", lifetime)] { context[name] = value }
+        for (name, value) in [("code", code), ("link", link), ("page", page), ("lifetime", lifetime), ("day", day)] {
+            context[name] = value
+        }
         return context
     }
 }
@@ -129,7 +134,8 @@ package struct NoticeTemplates: Sendable {
         for kind in NoticeKind.allCases {
             let standard = Self.standard(kind)
             let text = try file("\(kind.rawValue).txt") ?? Self.builtIn("\(kind.rawValue).txt", standard.text)
-            let html = try file("\(kind.rawValue).html") ?? Self.builtIn("\(kind.rawValue).html", standard.html)
+            let html = Self.framed(
+                try file("\(kind.rawValue).html") ?? Self.builtIn("\(kind.rawValue).html", standard.html))
             let template = Template(
                 text: try Self.parse(text, language, isHTML: false), html: try Self.parse(html, language, isHTML: true))
             templates[kind] = template
@@ -139,7 +145,8 @@ package struct NoticeTemplates: Sendable {
     }
 
     /// The files of `Templates`: text with its subject, and HTML without pictures, scripts and anything from elsewhere, so that
-    /// it looks the same everywhere. Styles are in the elements: many mail programs drop every style sheet.
+    /// it looks the same everywhere. Styles are in the elements, as many mail programs drop every style sheet; only the colours of
+    /// dark screens are in the one of the frame.
     private static func standard(_ kind: NoticeKind) -> (text: [UInt8], html: [UInt8]) {
         switch kind {
         case .verification: (PackageResources.verification_txt, PackageResources.verification_html)
@@ -147,15 +154,27 @@ package struct NoticeTemplates: Sendable {
         case .deletion: (PackageResources.deletion_txt, PackageResources.deletion_html)
         case .change: (PackageResources.change_txt, PackageResources.change_html)
         case .newBrowser: (PackageResources.new_browser_txt, PackageResources.new_browser_html)
+        case .newPasskey: (PackageResources.new_passkey_txt, PackageResources.new_passkey_html)
+        case .plannedDeletion: (PackageResources.planned_deletion_txt, PackageResources.planned_deletion_html)
+        case .refusals: (PackageResources.refusals_txt, PackageResources.refusals_html)
         }
     }
 
-    /// Every text of the messages that are translated.
+    private static let frame = String(decoding: PackageResources.frame_html, as: UTF8.self)
+
+    /// What is no whole document gets our frame.
+    private static func framed(_ file: (path: String, text: String)) -> (path: String, text: String) {
+        guard !file.text.lowercased().contains("<html") else { return file }
+        return (file.path, frame.replacing("{{{content}}}\n", with: file.text))
+    }
+
+    /// Every text of the messages.
     package static var texts: [String] {
-        NoticeKind.allCases.flatMap { kind in
-            let files = standard(kind)
-            return [files.text, files.html].flatMap { Catalogue.texts(of: String(decoding: $0, as: UTF8.self)) }
-        }
+        Catalogue.texts(of: frame)
+            + NoticeKind.allCases.flatMap { kind in
+                let files = standard(kind)
+                return [files.text, files.html].flatMap { Catalogue.texts(of: String(decoding: $0, as: UTF8.self)) }
+            }
     }
 
     private static func builtIn(_ name: String, _ octets: [UInt8]) -> (path: String, text: String) {
@@ -180,8 +199,7 @@ package struct NoticeTemplates: Sendable {
     ) throws(TemplateError) {
         let sample = NoticeValues(
             service: "Sample", relayDomain: "relay.example", code: "123 456", link: "https://sample.example/x",
-            page: "https://sample.example/me",
-            lifetime: "24 hours")
+            page: "https://sample.example/me", lifetime: "24 hours")
         guard let rendered = render(template, sample, language) else {
             throw TemplateError(path: text, message: "the first line must be \"Subject: …\", and an empty line must follow it")
         }

@@ -68,6 +68,8 @@ package struct PageSession: Sendable, Hashable {
     /// Seconds since 1970.
     package let createdAt: Int64
     package let method: SignInMethod
+    /// When everything of the user is to be deleted, in seconds since 1970; nil where nothing is.
+    package let deletesAt: Int64?
 }
 
 /// A session as its user sees it.
@@ -218,6 +220,7 @@ package struct PortalRepository: Sendable {
                 \(now + PageLifetime.session), \(method))
             """)
         try connection.keepNewest(Self.sessionsPerUser, of: "page_sessions", user: used.user)
+        try note(connection, signInOf: used.user, by: method, now: now)
     }
 
     /// Uses a link of deletion up; whether it was good, in this browser and for the user of this session.
@@ -249,7 +252,7 @@ package struct PortalRepository: Sendable {
         let hash = secrets.hash(.session, token)
         let row = try database.row(
             """
-            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method
+            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, u.deletes_at
             FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
             WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - PageLifetime.idle)
             """)
@@ -263,7 +266,7 @@ package struct PortalRepository: Sendable {
         }
         return try PageSession(
             number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: row["created_at"],
-            method: row["method"])
+            method: row["method"], deletesAt: row["deletes_at"])
     }
 
     /// The sessions of a user that are good now, the newest first.
@@ -309,7 +312,7 @@ package struct PortalRepository: Sendable {
 
 extension DatabaseConnection {
     /// Deletes all but the newest rows of a user.
-    fileprivate func keepNewest(_ count: Int, of table: String, user: Int64) throws(StoreFailure) {
+    func keepNewest(_ count: Int, of table: String, user: Int64) throws(StoreFailure) {
         try run(
             """
             DELETE FROM \(raw: table) WHERE user_id = \(user) AND id NOT IN

@@ -1,0 +1,89 @@
+// Telling users by mail what was refused on its way to them: of each address the first of a kind, and once a week at most.
+
+import Accounts
+import Database
+import InternetMessage
+
+/// What one message tells.
+package struct RefusalNotice: Sendable {
+    package let userID: String
+    /// The default inbox, verified.
+    package let inbox: InboxAddress
+    package let kinds: Set<RefusalKind>
+    fileprivate let user: Int64
+    fileprivate let toldBefore: Int64?
+}
+
+extension RefusalKind {
+    /// What a user could not know and may want to change: not what they did themselves, and nothing where they can read no mail.
+    static let told: [RefusalKind] = [.limit, .stranger, .unproved, .content]
+}
+
+extension UserExportRepository {
+    /// Seconds between two messages to a user.
+    private static let pause: Int64 = 7 * 86_400
+    /// Days after which the same is told again.
+    private static let memory: Int64 = 90
+
+    /// Whether the user is told by mail.
+    package func wantsRefusals(user id: String) throws(StoreFailure) -> Bool {
+        try database.value("SELECT wants_refusals FROM users WHERE handle = \(id)") ?? true
+    }
+
+    /// Says whether the user wants to be told by mail.
+    package func setWantsRefusals(user id: String, _ isWanted: Bool) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let user = try connection.userNumber(id)
+            try connection.run("UPDATE users SET wants_refusals = \(isWanted) WHERE id = \(user)")
+        }
+    }
+
+    /// Takes the messages that are due, so that no one else does, at most `limit`.
+    /// - Parameter now: seconds since 1970.
+    package func takeRefusalNotices(now: Int64, limit: Int = 100) throws(StoreFailure) -> [RefusalNotice] {
+        let kinds = RefusalKind.told.dropFirst().reduce("\(RefusalKind.told[0])" as SQL) { "\($0), \($1)" }
+        let fresh: SQL = """
+            FROM account_refusals x JOIN accounts a ON a.id = x.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
+            WHERE x.day > \(Day.number(now) - 7) AND x.kind IN (\(kinds)) AND NOT EXISTS (
+                SELECT 1 FROM account_refusals_told d WHERE d.account_id = x.account_id AND d.kind = x.kind)
+            """
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            try connection.run("DELETE FROM account_refusals_told WHERE told_at < \(now - Self.memory * 86_400)")
+            let users = try connection.rows(
+                """
+                SELECT u.id, u.handle, u.refusals_told_at, i.address_key, i.address_sealed
+                FROM users u JOIN inboxes i ON i.user_id = u.id AND i.is_default = 1 AND i.verified_at IS NOT NULL
+                    AND i.suspended_at IS NULL
+                WHERE u.wants_refusals = 1 AND (u.refusals_told_at IS NULL OR u.refusals_told_at <= \(now - Self.pause))
+                    AND u.id IN (SELECT a.user_id \(fresh)) ORDER BY u.id LIMIT \(limit)
+                """)
+            return try users.map { row throws(StoreFailure) in
+                let user: Int64 = try row["id"]
+                let found = try connection.rows("SELECT DISTINCT x.account_id, x.kind \(fresh) AND a.user_id = \(user)")
+                var told: Set<RefusalKind> = []
+                for row in found {
+                    let (account, kind): (Int64, RefusalKind) = try (row["account_id"], row["kind"])
+                    try connection.run(
+                        "INSERT INTO account_refusals_told (account_id, kind, told_at) VALUES (\(account), \(kind), \(now))")
+                    told.insert(kind)
+                }
+                try connection.run("UPDATE users SET refusals_told_at = \(now) WHERE id = \(user)")
+                return try RefusalNotice(
+                    userID: row["handle"], inbox: sealer.inbox(row, user: user), kinds: told, user: user, toldBefore: row["refusals_told_at"])
+            }
+        }
+    }
+
+    /// Gives back a message that could not be handed over: it is due again.
+    /// - Parameter now: as it was taken.
+    package func giveBack(_ notice: RefusalNotice, now: Int64) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(
+                """
+                DELETE FROM account_refusals_told WHERE told_at = \(now)
+                    AND account_id IN (SELECT id FROM accounts WHERE user_id = \(notice.user))
+                """)
+            try connection.run("UPDATE users SET refusals_told_at = \(notice.toldBefore) WHERE id = \(notice.user)")
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// Tells users by mail, once a week at most, that mail to them was refused for a reason that is new to them.
+
+import Accounts
+import Database
+import Hummingbird
+import Languages
+import Logging
+import Mail
+import PersonalData
+import SignIn
+
+extension PortalPage {
+    func setRefusalNotices(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        guard let state = request.form["state"], ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
+        try await pool.run { try store.persons.setWantsRefusals(user: session.userID, state == "on") }
+        return request.redirect("/me/inboxes", told: state == "on" ? "told" : "untold")
+    }
+
+    /// Writes the messages that are due. Blocks until the mail server has them; what it does not take is due again.
+    package func tellOfRefusals() throws(StoreFailure) {
+        let time = now()
+        for notice in try store.persons.takeRefusalNotices(now: time) {
+            do {
+                let language = try mailer.language(of: notice.userID)
+                try mailer.tell(.refusals, to: notice.inbox, in: language, now: time) { values in
+                    // Nothing that a sender wrote: whoever is refused has no words of theirs read by it.
+                    values.reasons = RefusalKind.allCases.filter(notice.kinds.contains).map { Self.reason($0, in: language) }
+                }
+            } catch {
+                logger.warning("no message about refused mail was sent", metadata: ["detail": "\(error)"])
+                try store.persons.giveBack(notice, now: time)
+            }
+        }
+    }
+
+    /// Why mail was refused, in plain words.
+    /// - Parameter team: whose address it was sent to; nil where several may be meant.
+    static func reason(_ kind: RefusalKind, team: String? = nil, in language: Catalogue) -> String {
+        switch kind {
+        case .forwardingOff: language.text("You had turned forwarding off")
+        case .stopped: language.text("You had stopped using the apps")
+        case .inbox: language.text("Your inbox was not confirmed, or took no mail")
+        case .limit: language.text("More than comes through in one day")
+        case .stranger:
+            team.map { language.text("The sender is not known to belong to {team}", ["team": $0]) }
+                ?? language.text("The sender is not known to belong to those who have the address")
+        case .unproved: language.text("The sender could not prove who it is")
+        case .blocked: language.text("You had blocked the sender")
+        case .content: language.text("The message could not be passed on safely")
+        }
+    }
+}

@@ -1,0 +1,211 @@
+// What users are told by mail of their own page: that everything is to be deleted, a new passkey, mail that was refused.
+
+import Accounts
+import Database
+import Foundation
+import InternetMessage
+import PersonalData
+import Testing
+
+@testable import Portal
+
+@Suite struct OwnMessageTests {
+    private static let day: Int64 = 86_400
+
+    /// Signs anna in and has her ask for the deletion, up to the last button.
+    private func plan(_ fixture: PortalFixture, headers: [String: String] = [:]) async throws -> Browser {
+        let anna = Browser(fixture)
+        try await anna.signIn("anna")
+        #expect(try await anna.get("/me/delete").text.contains("All that happens after 7 days."))
+        try await anna.submit("/me/delete")
+        let link = try fixture.link("anna@home.example")
+        #expect(try await anna.get(link).text.contains("Delete everything on"))
+        #expect(try await anna.submit(link).location == "/me/data")
+        return anna
+    }
+
+    @Test func whoAskedForDeletionMayThinkBetterOfItForAWeek() async throws {
+        try await PortalFixture.with(deletionDays: 7) { fixture in
+            let anna = try await plan(fixture)
+            let day = PortalText(.english).date(fixture.now + 7 * Self.day)
+            let page = try await anna.get("/me/data")
+            #expect(page.text.contains("Everything of yours is deleted on \(day)") && page.text.contains("The day is set."))
+            #expect(!page.text.contains("href=\"/me/delete\""), "it was asked for already")
+            #expect(
+                try fixture.mail("anna@home.example").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+                    .contains("Until \(day) nothing changes"))
+            // Every page says so; bob's do not.
+            #expect(try await anna.get("/me").text.contains("is deleted on \(day)"))
+            let bob = Browser(fixture)
+            try await bob.signIn("bob")
+            #expect(!(try await bob.get("/me").text.contains("is deleted on")))
+            // The time comes for no one yet; mail goes on.
+            #expect(try fixture.store.users.removeDue(now: fixture.now + 7 * Self.day - 1) == 0)
+            #expect(try await anna.submit("/me/keep").location == "/me/data")
+            let kept = try await anna.get("/me/data").text
+            #expect(kept.contains("Nothing is deleted.") && !kept.contains("is deleted on"))
+            #expect(try fixture.store.users.removeDue(now: fixture.now + 8 * Self.day) == 0)
+            #expect(try fixture.store.users.user("anna").id == "anna")
+        }
+    }
+
+    @Test func onTheDayEverythingIsDeletedAndOnlyThen() async throws {
+        try await PortalFixture.with(deletionDays: 7) { fixture in
+            let anna = try await plan(fixture)
+            let relay = try #require(try fixture.store.addresses.addresses(user: "anna").first?.address)
+            fixture.now += 7 * Self.day
+            #expect(try fixture.store.users.removeDue(now: fixture.now) == 1)
+            #expect(throws: StoreFailure.refused(.notFound, "")) { try fixture.store.users.user("anna") }
+            #expect(try fixture.store.relay.relayAddress(localPart: relay.localPart, domain: relay.domain) == nil)
+            #expect(try await anna.get("/me").location == "/me/sign-in")
+            #expect(try fixture.store.users.user("bob").id == "bob")
+            let actions = try fixture.store.audit.entries(since: 0, actor: "user:anna", action: "user.*", limit: 10).map(\.action)
+            #expect(actions == ["user.remove", "user.plan-removal"])
+        }
+    }
+
+    @Test func theLatestSignInsAreShownWithTheirTime() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            fixture.now += Self.day
+            try await anna.signIn("anna")
+            let page = try await anna.get("/me/security").text
+            for time in [PortalFixture.start, fixture.now] {
+                #expect(page.contains("\(PortalText(.english).time(time)), by mail"))
+            }
+            let bob = Browser(fixture)
+            try await bob.signIn("bob")
+            #expect(try await bob.get("/me/security").text.matches(of: /, by mail/).count == 1)
+            // No more than are of use.
+            for _ in 0..<25 {
+                fixture.now += 3600
+                try await bob.signIn("bob")
+            }
+            let kept: Int64? = try fixture.store.database.value("SELECT COUNT(*) FROM page_sign_ins")
+            #expect(kept == 22)
+        }
+    }
+
+    // MARK: Data
+
+    /// The download has just what its schema says, and the page to read has it too.
+    @Test func theDownloadIsAsItsSchemaSaysAndCanBeRead() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            let schema = try await anna.get("/me/data/schema.json")
+            #expect(schema.status == 200 && schema.header("Content-Type") == "application/schema+json")
+            let rules = try #require(try JSONSerialization.jsonObject(with: Data(schema.text.utf8)) as? [String: Any])
+            let sections = try #require(rules["properties"] as? [String: [String: Any]])
+            try await anna.signIn("anna")
+            try Self.refuse(fixture, "unregistered-source")
+            let file = try await anna.get("/me/data.json").text
+            let data = try #require(try JSONSerialization.jsonObject(with: Data(file.utf8)) as? [String: Any])
+            #expect(Set(data.keys) == Set(sections.keys) && data["$schema"] as? String == "\(PortalFixture.url)/me/data/schema.json")
+            var checked = 0
+            for (name, rows) in data.compactMapValues({ $0 as? [[String: Any]] }) {
+                let items = try #require(sections[name]?["items"] as? [String: Any])
+                let fields = try #require(items["properties"] as? [String: [String: Any]])
+                for row in rows {
+                    #expect(Set(row.keys) == Set(fields.keys), "\(name)")
+                    for (field, value) in row {
+                        guard let types = fields[field]?["type"] as? [String] else { continue }
+                        let type = Self.type(value, isFlag: types.contains("boolean"))
+                        #expect(types.contains(type), "\(name).\(field) is \(type)")
+                        checked += 1
+                    }
+                }
+            }
+            #expect(checked > 50)
+            let page = try await anna.get("/me/data/read").text
+            for text in ["Refusals by day", "now.example", "anna@home.example", "Recent sign ins"] {
+                #expect(page.contains(text), "\(text)")
+            }
+            #expect(!page.contains("bob"))
+        }
+    }
+
+    private static func type(_ value: Any, isFlag: Bool) -> String {
+        switch value {
+        case is NSNull: "null"
+        case is String: "string"
+        case is [String]: "array"
+        case is NSNumber: isFlag ? "boolean" : "integer"
+        default: "other"
+        }
+    }
+
+    // MARK: Refusals
+
+    private static func refuse(_ fixture: PortalFixture, _ reason: String, _ answer: String = "550 5.7.1") throws {
+        let account = try #require(try fixture.store.addresses.addresses(user: "anna").first).account.number
+        try fixture.store.add(refusals: [
+            RejectionEvent(
+                at: fixture.now, author: try #require(AddrSpec(envelope: "win@now.example")), account: account, isRegistered: false,
+                tellsOfAccount: false, answer: answer, reason: reason, reference: "abcdefgh")
+        ])
+    }
+
+    @Test func aRefusalOfANewKindIsToldOnceAWeekAtMost() async throws {
+        try await PortalFixture.with { fixture in
+            let portal = try #require(fixture.portal)
+            let inbox = "anna@home.example"
+            // What she did herself is no news.
+            try Self.refuse(fixture, "forwarding-off")
+            try portal.tellOfRefusals()
+            #expect(fixture.mailCount(inbox) == 0)
+            try Self.refuse(fixture, "unregistered-source")
+            try portal.tellOfRefusals()
+            try portal.tellOfRefusals()
+            #expect(fixture.mailCount(inbox) == 1)
+            let message = try fixture.mail(inbox)
+            #expect(message.contains("The sender is not known to belong to those who have the address"))
+            #expect(!message.contains("now.example"), "no word of the sender's")
+            // Another kind waits for the week to end, and the old one is not told again.
+            try Self.refuse(fixture, "no-dkim", "550 5.7.20")
+            fixture.now += 7 * Self.day - 1
+            try portal.tellOfRefusals()
+            #expect(fixture.mailCount(inbox) == 1)
+            fixture.now += 1
+            try Self.refuse(fixture, "no-dkim", "550 5.7.20")
+            try portal.tellOfRefusals()
+            #expect(fixture.mailCount(inbox) == 2)
+            #expect(try fixture.mail(inbox).contains("could not prove who it is"))
+            #expect(!(try fixture.mail(inbox).contains("not known to belong")))
+        }
+    }
+
+    @Test func messagesAboutRefusalsCanBeTurnedOffAndComeInTheUsersLanguage() async throws {
+        try await PortalFixture.with { fixture in
+            let (portal, inbox) = (try #require(fixture.portal), "anna@home.example")
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            let before = fixture.mailCount(inbox)
+            try await anna.get("/me/inboxes")
+            #expect(try await anna.submit("/me/inboxes/refusals", ["state": "off"]).location == "/me/inboxes")
+            #expect(try await anna.get("/me/inboxes").text.contains("You are not told by mail what is refused."))
+            try Self.refuse(fixture, "unregistered-source")
+            try portal.tellOfRefusals()
+            #expect(fixture.mailCount(inbox) == before)
+            #expect(try await anna.submit("/me/inboxes/refusals", ["state": "perhaps"]).status == 404)
+            try await anna.get("/me/inboxes")
+            try await anna.submit("/me/inboxes/refusals", ["state": "on"])
+            try fixture.store.users.setLanguage(of: "anna", "de")
+            try portal.tellOfRefusals()
+            #expect(fixture.mailCount(inbox) == before + 1)
+            #expect(try fixture.mail(inbox).contains("konnte nicht belegen") == false)
+            #expect(try fixture.mail(inbox).contains("höchstens einmal in der Woche"))
+        }
+    }
+
+    @Test func aMessageThatTheMailServerDoesNotTakeIsDueAgain() async throws {
+        let fixture = try PortalFixture()
+        defer { fixture.stop() }
+        try Self.refuse(fixture, "unregistered-source")
+        let taken = try fixture.store.persons.takeRefusalNotices(now: fixture.now)
+        #expect(taken.map(\.kinds) == [[.stranger]])
+        #expect(try fixture.store.persons.takeRefusalNotices(now: fixture.now).isEmpty, "another host has it")
+        try fixture.store.persons.giveBack(try #require(taken.first), now: fixture.now)
+        #expect(try fixture.store.persons.takeRefusalNotices(now: fixture.now).map(\.userID) == ["anna"])
+    }
+}

@@ -1,5 +1,5 @@
-// What users do with an address of theirs: get another one in its place, and let forwarding switch by itself, on a day or after so
-// many messages.
+// What users do with an address of theirs: get another one in its place, and let forwarding switch by itself, on a day or after
+// so many messages.
 
 import Accounts
 import Database

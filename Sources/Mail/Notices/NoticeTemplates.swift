@@ -145,8 +145,8 @@ package struct NoticeTemplates: Sendable {
     }
 
     /// The files of `Templates`: text with its subject, and HTML without pictures, scripts and anything from elsewhere, so that
-    /// it looks the same everywhere. Styles are in the elements, as many mail programs drop every style sheet; only the colours of
-    /// dark screens are in the one of the frame.
+    /// it looks the same everywhere. Styles are in the elements, as many mail programs drop every style sheet; only the
+    /// colours of dark screens are in the one of the frame.
     private static func standard(_ kind: NoticeKind) -> (text: [UInt8], html: [UInt8]) {
         switch kind {
         case .verification: (PackageResources.verification_txt, PackageResources.verification_html)

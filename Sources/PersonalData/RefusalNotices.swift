@@ -69,7 +69,8 @@ extension UserExportRepository {
                 }
                 try connection.run("UPDATE users SET refusals_told_at = \(now) WHERE id = \(user)")
                 return try RefusalNotice(
-                    userID: row["handle"], inbox: sealer.inbox(row, user: user), kinds: told, user: user, toldBefore: row["refusals_told_at"])
+                    userID: row["handle"], inbox: sealer.inbox(row, user: user), kinds: told, user: user,
+                    toldBefore: row["refusals_told_at"])
             }
         }
     }

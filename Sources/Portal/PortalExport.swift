@@ -38,11 +38,13 @@ extension PortalPage {
                 "name": PortalExport.heading(section.name), "count": words.number(section.rows.count),
                 "has_more": section.rows.count > shown.count, "shown": words.number(shown.count),
                 "rows": shown.map { row in
-                    ["fields": row.compactMap { field in
-                        PortalExport.read(field.value, words).map {
-                            ["name": PortalExport.heading(field.name), "value": $0]
+                    [
+                        "fields": row.compactMap { field in
+                            PortalExport.read(field.value, words).map {
+                                ["name": PortalExport.heading(field.name), "value": $0]
+                            }
                         }
-                    }]
+                    ]
                 },
             ]
         }
@@ -57,7 +59,8 @@ enum PortalExport {
     static let shownRows = 20
 
     static func text(_ records: [UserExportRecords], service: String, schema: String, at time: Int64) -> String {
-        var text = "{\n  \"$schema\": \(string(schema)),\n  \"service\": \(string(service)),\n  \"written_at\": \(string(timestamp(time)))"
+        var text =
+            "{\n  \"$schema\": \(string(schema)),\n  \"service\": \(string(service)),\n  \"written_at\": \(string(timestamp(time)))"
         for section in records {
             text += ",\n  \(string(section.name)): ["
             for (index, row) in section.rows.enumerated() {

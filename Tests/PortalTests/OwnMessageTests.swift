@@ -101,7 +101,8 @@ import Testing
             try Self.refuse(fixture, "unregistered-source")
             let file = try await anna.get("/me/data.json").text
             let data = try #require(try JSONSerialization.jsonObject(with: Data(file.utf8)) as? [String: Any])
-            #expect(Set(data.keys) == Set(sections.keys) && data["$schema"] as? String == "\(PortalFixture.url)/me/data/schema.json")
+            #expect(
+                Set(data.keys) == Set(sections.keys) && data["$schema"] as? String == "\(PortalFixture.url)/me/data/schema.json")
             var checked = 0
             for (name, rows) in data.compactMapValues({ $0 as? [[String: Any]] }) {
                 let items = try #require(sections[name]?["items"] as? [String: Any])
@@ -141,7 +142,8 @@ import Testing
         let account = try #require(try fixture.store.addresses.addresses(user: "anna").first).account.number
         try fixture.store.add(refusals: [
             RejectionEvent(
-                at: fixture.now, author: try #require(AddrSpec(envelope: "win@now.example")), account: account, isRegistered: false,
+                at: fixture.now, author: try #require(AddrSpec(envelope: "win@now.example")), account: account,
+                isRegistered: false,
                 tellsOfAccount: false, answer: answer, reason: reason, reference: "abcdefgh")
         ])
     }

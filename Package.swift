@@ -396,14 +396,15 @@ let package = Package(
             name: "DecisionTests",
             dependencies: [
                 "AppAttest", "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PosternSQLite", "SignIn", "MailCrypto",
-                "InternetMessage", "PasskeyTesting", "Support", "TestSupport", logging,
+                "InternetMessage", "PasskeyTesting", "PostfixHarness", "Support", "TestSupport", logging,
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",
             dependencies: [
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
-                "PosternConfiguration", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service", "SignIn", "TestSupport",
+                "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service", "SignIn",
+                "TestSupport",
                 "Web", "postern", hummingbird, nioCore,
                 hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),

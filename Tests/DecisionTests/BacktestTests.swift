@@ -2,6 +2,7 @@
 
 import Decisions
 import Foundation
+import PostfixHarness
 import RiskPolicy
 import Testing
 
@@ -183,6 +184,29 @@ import Testing
             let text = "<svg " + (plot.components(separatedBy: "</svg>").first ?? "") + "</svg>"
             #expect(Self.tags(text), "\(text.prefix(200))")
         }
+    }
+
+    /// On a phone the plots were as wide as the window, with letters of four pixels, and the table ran out of it.
+    @Test(.enabled(if: Browser.driver != nil, "skipped: no Chromium (make test-tools)"))
+    func thePageReadsWellOnAPhoneAndOnADesk() throws {
+        let (test, _) = try month(3_000)
+        let run = try run(try candidate(("inbox.signups_24h >= 3}", "inbox.signups_24h >= 5}")), test)
+        let html = BacktestPage(run.backtest, label: "mine", leftOut: 3, madeAt: Self.now).html
+        let browser = try Browser()
+        defer { browser.quit() }
+        try browser.open("data:text/html;base64,\(Data(html.utf8).base64EncodedString())")
+        #expect(try PageLook(browser).findings("policy-backtest", "en") == [])
+        _ = try browser.screenshot(width: 390, dark: false)
+        let least =
+            try browser.value(
+                """
+                return Math.min(...[...document.querySelectorAll('svg text')].map(e => e.getBoundingClientRect().height))
+                """) as? Double
+        #expect(try #require(least) >= 10, "pixels of the smallest letters' line")
+        let focused = try browser.value(
+            "const e = document.querySelector('.scroll'); e.focus(); return document.activeElement === e && e.scrollWidth > e.clientWidth"
+        )
+        #expect(focused as? Bool == true)
     }
 
     /// Whether every tag is closed in its order.

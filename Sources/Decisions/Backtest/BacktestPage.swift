@@ -61,12 +61,12 @@ package struct BacktestPage {
         <section>
         <h2>Step-up rate over time</h2>
         \(legend([("before", "then"), ("after", "candidate")]))
-        \(BacktestPlots.curve(backtest))
+        \(scrolling("Step-up rate over time", BacktestPlots.curve(backtest)))
         </section>
         <section>
         <h2>Step-up rate by event</h2>
         \(legend([("before", "then"), ("after", "candidate")]))
-        \(BacktestPlots.events(backtest.comparison))
+        \(scrolling("Step-up rate by event", BacktestPlots.events(backtest.comparison)))
         </section>
         <section>
         <h2>Flips per rule</h2>
@@ -116,15 +116,19 @@ package struct BacktestPage {
             ].map { "<td>\($0 == 0 ? "<span class=\"none\">0</span>" : Figures.count($0))</td>" }.joined()
             return "<tr><th scope=\"row\"><code>\(Self.escaped(rule.id))</code></th>\(cells)</tr>"
         }
-        return """
-            \(legend([("gone", "no longer asks"), ("newly", "newly asks")]))
-            \(BacktestPlots.rules(rules.prefix(20).map { ($0.id, $0.count.newlyAsks, $0.count.noLongerAsks) }))
-            <div class="scroll"><table>
+        let table = """
+            <table>
             <thead><tr><th rowspan="2">Rule</th><th colspan="3">newly asks</th><th colspan="3">no longer asks</th></tr>
             <tr><th>people</th><th>legitimate</th><th>fraudulent</th><th>people</th><th>legitimate</th><th>fraudulent</th></tr></thead>
             <tbody>
             \(rows.joined(separator: "\n"))
-            </tbody></table></div>
+            </tbody></table>
+            """
+        let plot = BacktestPlots.rules(rules.prefix(20).map { ($0.id, $0.count.newlyAsks, $0.count.noLongerAsks) })
+        return """
+            \(legend([("gone", "no longer asks"), ("newly", "newly asks")]))
+            \(scrolling("Flips per rule, drawn", plot))
+            \(scrolling("Flips per rule, in figures", table))
             <p class="sub">A decision may be listed with several rules: the columns need not add up to the totals.</p>
             """
     }
@@ -142,9 +146,14 @@ package struct BacktestPage {
             <section>
             <h2>Outcomes for those who would no longer be asked</h2>
             \(legend(names))
-            \(BacktestPlots.outcomes(counts))
+            \(scrolling("Outcomes for those who would no longer be asked", BacktestPlots.outcomes(counts)))
             </section>
             """
+    }
+
+    /// On a phone wide things keep a width at which they can be read, and scroll; by keys too.
+    private func scrolling(_ name: String, _ content: String) -> String {
+        "<div class=\"scroll\" role=\"region\" aria-label=\"\(Self.escaped(name))\" tabindex=\"0\">\n\(content)\n</div>"
     }
 
     // MARK: Text
@@ -201,7 +210,8 @@ package struct BacktestPage {
         svg .bar.before { fill: var(--before); } svg .bar.after { fill: var(--after); } svg .bar.newly { fill: var(--newly); }
         svg .bar.gone, svg .bar.passed { fill: var(--gone); } svg .bar.failed { fill: var(--failed); }
         svg .bar.abandoned { fill: var(--newly); } svg .bar.open { fill: var(--open); }
-        .scroll { overflow-x: auto; margin-top: 14px; }
+        .scroll { overflow-x: auto; margin-top: 14px; } .scroll:focus-visible { outline: 2px solid var(--after); outline-offset: 4px; }
+        @media (max-width: 760px) { .scroll svg { min-width: 720px; } .scroll table { min-width: 560px; } }
         table { border-collapse: collapse; width: 100%; font-size: 13px; font-variant-numeric: tabular-nums; }
         th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); text-align: right; font-weight: 400; }
         thead th { color: var(--soft); border-bottom-color: var(--line); } th[scope=row], thead tr:first-child th:first-child { text-align: left; }

@@ -26,8 +26,11 @@ demo-sign-in: packages test-tools ## Sign in to a small app with the built-in pa
 
 # Independent verifiers of what Postern signs, of its HTTP API, and a browser for the users' page.
 TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 schemathesis==4.32.5 pyjwt==2.15.1 cryptography==48.0.0 authlib==1.9.9 requests==2.34.2 axe-core-python==0.1.0
+# A provider that others wrote, for sign-in by the operator's own; what it loads is only recommended.
+LEMONLDAP = liblemonldap-ng-portal-perl starman libstring-random-perl libio-string-perl libcrypt-openssl-bignum-perl libconvert-base32-perl \
+	libmime-tools-perl libunicode-string-perl libemail-sender-perl libimage-magick-perl libgd-securityimage-perl
 test-tools: packages .build/test-tools/.installed
-	@scripts/packages chromium chromium-driver prometheus postgresql-15 curl jq nginx-light libapache2-mod-auth-openidc
+	@scripts/packages chromium chromium-driver prometheus postgresql-15 curl jq nginx-light libapache2-mod-auth-openidc $(LEMONLDAP)
 .build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)

@@ -376,8 +376,9 @@ let package = Package(
         .testTarget(
             name: "PortalTests",
             dependencies: [
-                "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "PasskeyTesting",
-                "PersonalData", "Portal", "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn", "Support",
+                "API", "Accounts", "Database", "HTTP", "InternetMessage", "JSON", "Languages", "Mail", "MailCrypto",
+                "PasskeyTesting", "PersonalData", "Portal", "PosternSQLite", "PostfixHarness", "RelayCore", "SMTP", "SignIn",
+                "Support",
                 "TestSupport", "WebAuthn", hummingbird, hummingbirdTesting, httpTypes, logging,
             ], swiftSettings: strict),
         .testTarget(

@@ -50,5 +50,6 @@ extension Migration {
         Migration(49, "accountRefusals", PackageResources._049_accountRefusals_sql),
         Migration(50, "forwardingSwitches", PackageResources._050_forwardingSwitches_sql),
         Migration(51, "ownPage", PackageResources._051_ownPage_sql),
+        Migration(52, "upstreamIdentities", PackageResources._052_upstreamIdentities_sql),
     ]
 }

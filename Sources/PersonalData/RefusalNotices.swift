@@ -40,7 +40,7 @@ extension UserExportRepository {
 
     /// Takes the messages that are due, so that no one else does, at most `limit`.
     /// - Parameter now: seconds since 1970.
-    package func takeRefusalNotices(now: Int64, limit: Int = 100) throws(StoreFailure) -> [RefusalNotice] {
+    package func takeRefusalNotices(now: Int64, limit: Int = 20) throws(StoreFailure) -> [RefusalNotice] {
         let kinds = RefusalKind.told.dropFirst().reduce("\(RefusalKind.told[0])" as SQL) { "\($0), \($1)" }
         let fresh: SQL = """
             FROM account_refusals x JOIN accounts a ON a.id = x.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL

@@ -228,10 +228,18 @@ struct UserExportSection: Sendable {
                 "sessions",
                 [
                     ("signed_in_by", .text, "x.method"), ("signed_in_by_inbox", .integer, "i.number"),
+                    ("signed_in_there_at", .time, "x.authenticated_at"), ("amr", .words, "x.amr"),
                     ("since", .time, "x.created_at"),
                     ("seen_at", .time, "x.seen_at"), ("ends_at", .time, "x.expires_at"),
                 ],
                 "FROM page_sessions x JOIN inboxes i ON i.id = x.inbox_id WHERE x.user_id = \(user) ORDER BY x.id"),
+            UserExportSection(
+                "upstream_identities",
+                [
+                    ("issuer", .text, "issuer"), ("your_id_there", .text, "subject"), ("since", .time, "created_at"),
+                    ("used_at", .time, "last_used_at"),
+                ],
+                "FROM upstream_identities WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(
                 "recent_sign_ins",
                 [("at", .time, "at"), ("signed_in_by", .text, "method")],

@@ -15,6 +15,8 @@ struct PortalCookies: Sendable {
     /// Whoever may become a user by the code that was mailed, sealed.
     static let signUp = "postern-sign-up"
 
+    /// A trip to the operator's own OpenID provider, sealed.
+    static let upstream = "postern-upstream"
     /// Whose browser it is; opens nothing.
     static let known = "postern-known"
     /// Seconds: as long as browsers keep a cookie at most (RFC 6265bis section 5.5).
@@ -65,6 +67,6 @@ struct PortalCookies: Sendable {
 
     /// What takes away the sealed values that a browser has.
     func removeSealed(in headers: HTTPFields) -> [String] {
-        [Self.asked, Self.signUp].filter { raw($0, in: headers) != nil }.map(remove)
+        [Self.asked, Self.signUp, Self.upstream].filter { raw($0, in: headers) != nil }.map(remove)
     }
 }

@@ -32,6 +32,8 @@ package struct PortalPage: RouteModule {
     let origin: String
     /// Answers apps that ask for a sign-in; nil where another page does.
     let provider: SheetProvider?
+    /// The operator's own OpenID provider; nil where users sign in here alone.
+    let upstream: UpstreamProvider?
     /// For passkeys; nil where the page has no name.
     let relyingParty: RelyingParty?
 
@@ -39,6 +41,8 @@ package struct PortalPage: RouteModule {
     let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
     /// Codes typed by one client network; each is good for few tries.
     let codes = RateLimiter(perSecond: 1.0 / 10, burst: 20)
+    /// Trips to the operator's own provider of one client network: many people may sit behind it.
+    let trips = RateLimiter(perSecond: 2, burst: 60)
     /// Whose word on where a form comes from is taken.
     let proxies: TrustedProxies
     let monotonic: @Sendable () -> Double
@@ -51,7 +55,8 @@ package struct PortalPage: RouteModule {
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
         proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil, signUp: SignUpRules = .closed,
-        looks: PageLooks = .standard, deletionDays: Int = 0, logger: Logger
+        looks: PageLooks = .standard, deletionDays: Int = 0,
+        upstream: UpstreamProvider? = nil, logger: Logger
     ) throws {
         self.provider = provider
         self.monotonic = monotonic
@@ -66,6 +71,7 @@ package struct PortalPage: RouteModule {
         self.logger = logger
         self.signUp = signUp
         self.deletionDays = deletionDays
+        self.upstream = upstream
         views = try PortalViews(service: mailer.settings.service, languages: mailer.languages, looks: looks)
         origin = url
         relyingParty = Self.relyingParty(url: url)
@@ -96,6 +102,7 @@ package struct PortalPage: RouteModule {
         open(routes, .get, "/me/goodbye") { try $0.html("goodbye", title: $0.language.text("Everything is deleted")) }
 
         addSheetRoutes(to: routes)
+        addUpstreamRoutes(to: routes)
 
         // Anyone who is signed in.
         signedIn(routes, .get, "/me") { try await overview($0, $1) }

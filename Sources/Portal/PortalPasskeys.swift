@@ -34,6 +34,7 @@ extension PortalPage {
 
     /// One answer to whatever does not sign in; why, is for the operator alone.
     func signInByPasskey(_ request: PortalRequest) async throws -> Response {
+        try requireOwnSignIn()
         guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
         if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
@@ -84,13 +85,15 @@ extension PortalPage {
             "sessions": found.sessions.map {
                 [
                     "number": $0.number, "is_this": $0.number == session.number, "since": words.date($0.createdAt),
-                    "seen": words.date($0.seenAt), "by_passkey": $0.method == .passkey,
-                ] as [String: Any]
+                    "seen": words.date($0.seenAt),
+                ].merging(way($0.method)) { $1 } as [String: Any]
             },
-            "sign_ins": found.signIns.map { ["at": words.time($0.at), "by_passkey": $0.method == .passkey] as [String: Any] },
+            "sign_ins": found.signIns.map { ["at": words.time($0.at)].merging(way($0.method)) { $1 } as [String: Any] },
         ]
         values["problem"] = problem
-        if let token = request.sessionToken, var passkey = try passkeyValues(.create, browser: token) {
+        if upstream?.settings.isOnly != true, let token = request.sessionToken,
+            var passkey = try passkeyValues(.create, browser: token)
+        {
             passkey["user"] = Base64URL.encode(store.passkeys.userHandle(session.userID))
             passkey["inbox"] = PortalText.address(found.inbox.address)
             passkey["known"] = found.passkeys.map { Base64URL.encode($0.credentialID) }.joined(separator: " ")
@@ -99,6 +102,15 @@ extension PortalPage {
         return try request.html(
             "security", values, title: request.language.text("Sign-in"), status: status, current: .security,
             notice: told(request), hasScript: true)
+    }
+
+    /// How someone signed in: for the three sentences that say so.
+    private func way(_ method: SignInMethod) -> [String: Any] {
+        switch method {
+        case .mail: ["by_mail": true]
+        case .passkey: ["by_passkey": true]
+        case .upstream: ["by_provider": ["provider": upstream?.settings.name ?? "OpenID"]]
+        }
     }
 
     private func told(_ request: PortalRequest) -> String? {

@@ -138,7 +138,8 @@ struct PortalRequest: Sendable {
     }
 
     private static func isStep(_ path: String) -> Bool {
-        [PortalPage.sheetPath, "/me/sign-in", "/me/sent", "/me/passkey"].contains(path) || path.hasPrefix("/me/sign-in/")
+        [PortalPage.sheetPath, "/me/sign-in", "/me/sent", "/me/passkey", "/me/upstream"].contains(path)
+            || path.hasPrefix("/me/sign-in/")
     }
 
     /// A path of ours as a step of the same request.

@@ -17,7 +17,11 @@ extension PortalPage {
         let browser = try request.browser ?? newToken()
         var values: [String: Any] = ["csrf": PortalCSRF.token(for: browser), "is_open": signUp.mode == .open]
         // What was refused is not offered again by itself.
-        values["passkey"] = try passkeyValues(.get, browser: browser)?.merging(["autofill": alert == nil ? "yes" : ""]) { $1 }
+        values["upstream"] = upstreamValues(request)
+        values["has_own"] = upstream?.settings.isOnly != true
+        if upstream?.settings.isOnly != true {
+            values["passkey"] = try passkeyValues(.get, browser: browser)?.merging(["autofill": alert == nil ? "yes" : ""]) { $1 }
+        }
         if let problem {
             values["problem"] = problem
             values["typed"] = request.form["email"] ?? ""
@@ -34,6 +38,7 @@ extension PortalPage {
 
     /// The same answer whoever is asked for, and as fast: whether there is such a user is looked up afterwards.
     func sendSignInLink(_ request: PortalRequest) async throws -> Response {
+        try requireOwnSignIn()
         guard let browser = request.browser else {
             return try await askForAddress(
                 request,
@@ -100,6 +105,7 @@ extension PortalPage {
     }
 
     func useSignInLink(_ request: PortalRequest) async throws -> Response {
+        try requireOwnSignIn()
         let token = try request.token()
         guard let browser = request.browser else { return try signInLink(request, .otherBrowser, token) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
@@ -121,6 +127,7 @@ extension PortalPage {
 
     /// One answer to every code that does not sign in: whether someone is known here, or had too many tries, does not show.
     func useSignInCode(_ request: PortalRequest) async throws -> Response {
+        try requireOwnSignIn()
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
         guard PortalCSRF.matches(request.form["csrf"], browser) else { throw PortalRefusal.foreign }
         if let seconds = codes.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }

@@ -16,10 +16,20 @@ extension PortalPage {
         return request.redirect("/me/inboxes", told: state == "on" ? "told" : "untold")
     }
 
-    /// Writes the messages that are due. Blocks until the mail server has them; what it does not take is due again.
+    /// Messages that are taken at once; a mail server that takes none keeps housekeeping no longer than the first of them does.
+    private static let batch = 20
+
+    /// Writes the messages that are due. Blocks until the mail server has them; from the first on that it does not take they are
+    /// due again.
     package func tellOfRefusals() throws(StoreFailure) {
+        while try tellSome() {}
+    }
+
+    /// Whether all that were taken left, and there may be more.
+    private func tellSome() throws(StoreFailure) -> Bool {
         let time = now()
-        for notice in try store.persons.takeRefusalNotices(now: time) {
+        let notices = try store.persons.takeRefusalNotices(now: time, limit: Self.batch)
+        for (index, notice) in notices.enumerated() {
             do {
                 let language = try mailer.language(of: notice.userID)
                 try mailer.tell(.refusals, to: notice.inbox, in: language, now: time) { values in
@@ -28,9 +38,11 @@ extension PortalPage {
                 }
             } catch {
                 logger.warning("no message about refused mail was sent", metadata: ["detail": "\(error)"])
-                try store.persons.giveBack(notice, now: time)
+                for rest in notices[index...] { try store.persons.giveBack(rest, now: time) }
+                return false
             }
         }
+        return notices.count == Self.batch
     }
 
     /// Why mail was refused, in plain words.

@@ -158,6 +158,8 @@ package struct Configuration: Sendable {
         package let isPageBuiltIn: Bool
         /// Who becomes a user there.
         package let signUp: SignUpRules
+        /// The operator's own OpenID provider; nil where users sign in here alone.
+        package let upstream: UpstreamSource?
         /// The folder of catalogues; nil where there is none.
         package let languagesPath: String?
         package let refreshesPerDay: Int
@@ -282,6 +284,9 @@ package struct Configuration: Sendable {
             isPageBuiltIn: isPageBuiltIn,
             signUp: SignUpRules(
                 SignUpRules.Mode(rawValue: text("sign_in.sign_up")) ?? .closed, domains: list("sign_in.sign_up_domains")),
+            upstream: try UpstreamSource(
+                { text("sign_in.upstream.\($0)") }, scopes: list("sign_in.upstream.scopes"),
+                secretPath: path("sign_in.upstream.secret_file"), hasPage: publicURL != nil, at: resolved.path),
             languagesPath: text("sign_in.languages").isEmpty ? nil : path("sign_in.languages"),
             refreshesPerDay: integer("provider.refreshes_per_day"))
         let relayDomains = relayDomains

@@ -285,6 +285,29 @@ package struct ConfigurationKey: Sendable {
             "sign_in.sign_up_domains", .domains, .value(.list([])),
             "With sign_up: open, the domains whose inboxes become users. None: all of them."),
         ConfigurationKey(
+            "sign_in.upstream.issuer", .text, .absent,
+            "Your OpenID provider (Keycloak, Authentik, Entra…), by which users may sign in here: its issuer, as in https://id.example/realms/main. "
+                + "Register there https://YOUR-HOST/me/upstream/callback as the redirect URI."),
+        ConfigurationKey("sign_in.upstream.client_id", .text, .absent, "What Postern is called there."),
+        ConfigurationKey(
+            "sign_in.upstream.secret_file", .text, .absent,
+            "A file (mode 600) with the client secret on its first line, relative to the folder of this file. None: a public client."
+        ),
+        ConfigurationKey("sign_in.upstream.name", .text, .derived("the issuer's host"), "What users know it by: on the button."),
+        ConfigurationKey(
+            "sign_in.upstream.scopes", .words, .value(.list(["openid", "email", "profile"])), "What is asked of it."),
+        ConfigurationKey(
+            "sign_in.upstream.links", .choice(["never", "verified-address"]), .value(.text("never")),
+            "Whether whoever comes from there for the first time is the user here who has the same verified inbox. never: they are refused, "
+                + "and sign in by a code. verified-address: for a provider whose addresses you trust as much."),
+        ConfigurationKey(
+            "sign_in.upstream.addresses", .choice(["verified", "all"]), .value(.text("verified")),
+            "Whose addresses are taken as their own: those with email_verified, or all where the provider does not say so and users cannot choose them."
+        ),
+        ConfigurationKey(
+            "sign_in.upstream.only", .choice(["no", "yes"]), .value(.text("no")),
+            "Whether it is the only way to sign in, without codes, links and passkeys."),
+        ConfigurationKey(
             "sign_in.languages", .text, .absent,
             "A folder of catalogues (nl.json) for languages that are not built in, or in place of one; relative to the folder of this file."
         ),

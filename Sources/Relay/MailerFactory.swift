@@ -48,17 +48,7 @@ package enum MailerFactory {
     /// The password is in a file, so that neither configuration nor list of processes shows it.
     private static func credentials(_ installation: Installation) throws -> SubmissionCredentials? {
         guard let (user, path) = installation.configuration.mail.credentials else { return nil }
-        func refusal(_ what: String) -> ConfigurationError {
-            ConfigurationError(.invalidValue, at: installation.resolved.path, "mail.submission_password_file: \(path): \(what)")
-        }
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
-            let text = try? String(contentsOfFile: path, encoding: .utf8)
-        else { throw refusal("it cannot be read") }
-        guard ((attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0o777) & 0o077 == 0 else {
-            throw refusal("others can read it: run chmod 600 \(path)")
-        }
-        let password = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
-        guard !password.isEmpty else { throw refusal("it contains no password") }
+        let password = try SecretFile.text(path, for: "mail.submission_password_file", at: installation.resolved.path)
         return SubmissionCredentials(user: user, password: password)
     }
 

@@ -120,10 +120,11 @@ struct HousekeepingService: Service {
             while try store.persons.deleteRefusals(now: now()) == 1000 {}
             try store.addresses.endCounted(accounts: nil, now: now())
             while try store.users.removeDue(now: now()) == 100 {}
-            try tellUsers()
             for retention in try store.retention.all() { try delete(retention) }
             try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
             try store.serviceStatus.deleteExpired(before: now() - 86_400, minutes: now() - 2 * StatusReport.hour)
+            // Last: nothing else waits for the mail server.
+            try tellUsers()
         } catch {
             logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])
         }

@@ -86,7 +86,10 @@ package struct ServiceParts: Sendable {
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
             looks: Self.looks(installation.configuration, installation.resolved.path),
-            deletionDays: installation.configuration.pageDeletionDays, logger: logger)
+            deletionDays: installation.configuration.pageDeletionDays,
+            upstream: provider.upstream.map { source in
+                UpstreamProvider(try source.settings(at: installation.resolved.path), now: now, logger: logger)
+            }, logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
             "postern_team_inboxes_written",

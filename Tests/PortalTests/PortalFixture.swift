@@ -68,7 +68,7 @@ final class PortalFixture: Sendable {
     /// - Parameter signUp: with it the page is the sign-in page of apps too, and /auth is there.
     init(
         url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
-        looks: PageLooks = .standard, deletionDays: Int = 0
+        looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil
     ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -103,7 +103,9 @@ final class PortalFixture: Sendable {
             now: { [time] in time.now },
             monotonic: { [time] in Double(time.now - Self.start) },
             provider: signUp == nil ? nil : SheetProvider(issuer: Self.url, signer: signer), signUp: signUp ?? .closed,
-            looks: looks, deletionDays: deletionDays, logger: log.logger)
+            looks: looks, deletionDays: deletionDays,
+            upstream: upstream.map { [time, log] in UpstreamProvider($0, now: { time.now }, logger: log.logger) },
+            logger: log.logger)
         var modules: [any RouteModule] = page.map { [$0] } ?? []
         if signUp != nil {
             let settings = ProviderSettings(
@@ -133,9 +135,12 @@ final class PortalFixture: Sendable {
     /// Makes a fixture, and ends it whatever happens.
     static func with(
         url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
-        looks: PageLooks = .standard, deletionDays: Int = 0, _ body: (PortalFixture) async throws -> Void
+        looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil,
+        _ body: (PortalFixture) async throws -> Void
     ) async throws {
-        let fixture = try PortalFixture(url: url, limits: limits, signUp: signUp, looks: looks, deletionDays: deletionDays)
+        let fixture = try PortalFixture(
+            url: url, limits: limits, signUp: signUp, looks: looks, deletionDays: deletionDays,
+            upstream: upstream)
         do { try await body(fixture) } catch {
             fixture.stop()
             throw error

@@ -185,8 +185,8 @@ extension PortalPage {
             var authorization = ProviderAuthorization(
                 grant: AuthorizationRequest(clientID: asked.clientID, userID: session.userID, realUserStatus: 0),
                 redirectURI: asked.target.redirectURI, scopes: asked.scopes, nonce: asked.nonce, challenge: asked.challenge,
-                orgID: nil, authenticatedAt: session.createdAt)
-            authorization.method = session.method.authentication
+                orgID: nil, authenticatedAt: session.authenticatedAt)
+            authorization.method = session.authentication
             authorization.givesStoredName = consent?.hasStoredName ?? false
             if let choice {
                 let stored = SheetChoice.parts(of: try store.users.user(session.userID).name)

@@ -21,7 +21,7 @@ enum SheetStep: Hashable {
     init(_ pending: PendingAuthorization, session: PageSession?, isOther: Bool, consent: StandingConsent?) {
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
-        guard let session, !isOther, pending.accepts(authenticatedAt: session.createdAt) else {
+        guard let session, !isOther, pending.accepts(authenticatedAt: session.authenticatedAt) else {
             // Whoever signed in for this very request, and is another, is led to no door again: it would never end.
             let isOver = isOther && session.map { pending.isFollowed(by: $0.createdAt) } ?? false
             self =

@@ -29,13 +29,17 @@ package enum SignInMethod: String, SQLCodable, Sendable {
     /// By a code or a link of a message to their inbox.
     case mail
     case passkey
+    /// At the operator's OpenID provider.
+    case upstream
 
     /// What apps are told of it. A passkey is asked for with verification of the user; whether its key is in hardware is not
     /// known of one without attestation, so neither `hwk` nor `swk` is said.
-    package var authentication: AuthenticationMethod {
+    /// - Parameter said: what the provider said.
+    func authentication(_ said: Set<String>) -> AuthenticationMethod {
         switch self {
         case .mail: AuthenticationMethod(references: ["otp"])
         case .passkey: AuthenticationMethod(references: ["mfa", "user"], contextClass: "phr")
+        case .upstream: AuthenticationMethod(references: said)
         }
     }
 }
@@ -68,6 +72,10 @@ package struct PageSession: Sendable, Hashable {
     /// Seconds since 1970.
     package let createdAt: Int64
     package let method: SignInMethod
+    /// When they showed who they are, which at the operator's provider may have been earlier; seconds since 1970.
+    package let authenticatedAt: Int64
+    /// How, as apps are told.
+    package let authentication: AuthenticationMethod
     /// When everything of the user is to be deleted, in seconds since 1970; nil where nothing is.
     package let deletesAt: Int64?
 }
@@ -252,7 +260,7 @@ package struct PortalRepository: Sendable {
         let hash = secrets.hash(.session, token)
         let row = try database.row(
             """
-            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, u.deletes_at
+            SELECT s.id, u.handle, i.number, s.created_at, s.seen_at, s.method, s.authenticated_at, s.amr, u.deletes_at
             FROM page_sessions s JOIN users u ON u.id = s.user_id JOIN inboxes i ON i.id = s.inbox_id
             WHERE s.token_hash = \(hash) AND s.expires_at > \(now) AND s.seen_at > \(now - PageLifetime.idle)
             """)
@@ -264,9 +272,13 @@ package struct PortalRepository: Sendable {
                     "UPDATE page_sessions SET seen_at = \(now) WHERE id = \(number) AND seen_at < \(now)")
             }
         }
+        let (method, createdAt): (SignInMethod, Int64) = try (row["method"], row["created_at"])
+        let (authenticatedAt, said): (Int64?, String?) = try (row["authenticated_at"], row["amr"])
         return try PageSession(
-            number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: row["created_at"],
-            method: row["method"], deletesAt: row["deletes_at"])
+            number: number, userID: row["handle"], inboxNumber: row["number"], createdAt: createdAt, method: method,
+            authenticatedAt: authenticatedAt ?? createdAt,
+            authentication: method.authentication(Set((said ?? "").split(separator: " ").map(String.init))),
+            deletesAt: row["deletes_at"])
     }
 
     /// The sessions of a user that are good now, the newest first.

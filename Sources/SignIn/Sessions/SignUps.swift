@@ -106,9 +106,18 @@ extension PortalRepository {
             // mailbox is the same is a message to the spelling that was verified, which a new request brings.
             return try known["is_exact"] ? (known["user_id"], known["id"]) : nil
         }
+        return try newUser(connection, inbox, name: nil, now: now)
+    }
+
+    /// A user with this inbox, of which it was shown that it is theirs.
+    /// - Parameter name: left out where it is none.
+    func newUser(
+        _ connection: any DatabaseConnection, _ inbox: InboxAddress, name: String?, now: Int64
+    ) throws(StoreFailure) -> (user: Int64, inbox: Int64) {
         let id = "u-" + (try SecretHash.newToken()).prefix(20)
         let change = Change(actor: "user:\(id)", now: now)
-        let user = try users.insert(connection, id: id, name: nil, change)
+        let name = name.flatMap { try? Identifier.checkedName($0) }
+        let user = try users.insert(connection, id: id, name: name, change)
         let row = try inboxes.insert(
             connection, user: user, id: id, inbox, isVerified: true, isReplyOnly: false, change)
         return (user, row)

@@ -1,0 +1,123 @@
+// Signing in by the OpenID provider that the operator already has: the way there, and what comes back.
+
+import Accounts
+import HTTP
+import Hummingbird
+import Languages
+import Logging
+import SignIn
+
+extension PortalPage {
+    private static let upstreamPath = "/me/upstream"
+    private static let upstreamCallback = "/me/upstream/callback"
+
+    func addUpstreamRoutes(to routes: Routes) {
+        guard let upstream else { return }
+        open(routes, .get, RouterPath(Self.upstreamPath)) { try await goUpstream($0, upstream) }
+        open(routes, .get, RouterPath(Self.upstreamCallback)) { try await comeBack($0, upstream) }
+    }
+
+    /// As registered with the provider.
+    private var redirectURI: String { origin + Self.upstreamCallback }
+
+    /// What the door needs of the button.
+    func upstreamValues(_ request: PortalRequest) -> [String: Any]? {
+        upstream.map { ["name": $0.settings.name, "path": request.step(Self.upstreamPath)] }
+    }
+
+    /// Throws `PortalRefusal` where everyone signs in by the provider.
+    func requireOwnSignIn() throws {
+        if upstream?.settings.isOnly == true { throw PortalRefusal.notFound }
+    }
+
+    /// A link, and no form: browsers hold a form to the pages that it may lead to, and this one leads away.
+    private func goUpstream(_ request: PortalRequest, _ upstream: UpstreamProvider) async throws -> Response {
+        // Without it the provider could be asked for as many metadata and states as anyone likes.
+        if let seconds = trips.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        guard request.request.method == .get else { throw PortalRefusal.notLikeThat }
+        do throws(UpstreamFailure) {
+            let metadata = try await upstream.metadata()
+            return try leave(request, upstream, metadata)
+        } catch {
+            return try await refuse(request, upstream, error)
+        }
+    }
+
+    private func leave(
+        _ request: PortalRequest, _ upstream: UpstreamProvider, _ metadata: UpstreamMetadata
+    ) throws(UpstreamFailure) -> Response {
+        do {
+            let browser = try request.browser ?? newToken()
+            let (attempt, sealed) = try store.page.beginUpstream(browser: browser, for: request.sheet?.pending, now: now())
+            let kept = [(PortalCookies.upstream, sealed), (PortalCookies.asked, request.sheet?.identifier)]
+            return request.redirect(
+                attempt.address(metadata, upstream.settings, redirectURI: redirectURI, language: request.language.tag),
+                cookies: cookies.removeSealed(in: request.request.headers)
+                    + [cookies.set(PortalCookies.browser, browser, age: 86_400)] + kept.compactMap { cookies.set($0, $1) })
+        } catch {
+            throw .unavailable("\(error)")
+        }
+    }
+
+    private func comeBack(_ request: PortalRequest, _ upstream: UpstreamProvider) async throws -> Response {
+        if let seconds = trips.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
+        let sealed = cookies.sealed(PortalCookies.upstream, in: request.request.headers)
+        let sheet = cookies.sealed(PortalCookies.asked, in: request.request.headers)
+        let identity: UpstreamIdentity
+        do throws(UpstreamFailure) {
+            guard let attempt = store.page.upstreamAttempt(sealed, browser: request.browser) else { throw .stale }
+            let metadata = try await upstream.metadata()
+            let code = try attempt.code(metadata, upstream.settings, now: now()) { request.query($0) }
+            identity = try await upstream.identity(attempt, code: code, redirectURI: redirectURI, metadata)
+        } catch {
+            return try await refuse(request, upstream, error)
+        }
+        let (old, rules, links) = (request.sessionToken, signUp, upstream.settings.links)
+        let outcome = try await pool.run {
+            try store.page.signIn(identity, rules: rules, links: links, replacing: old, now: now())
+        }
+        switch outcome {
+        case .session(let session): return try await enter(request, session, sheet: sheet)
+        case .unknown: return try await refuse(
+                request, request.language.text("No one here belongs to your account at {provider}.", upstream.words))
+        case .noAddress:
+            return try await refuse(
+                request,
+                request.language.text("{provider} did not name an address that it verified as yours.", upstream.words))
+        case .taken:
+            return try await refuse(
+                request,
+                request.language.text(
+                    "Your address at {provider} belongs to someone here who signs in otherwise: request a code.", upstream.words))
+        }
+    }
+
+    /// Back at the door, in words of ours: of the provider's none are shown.
+    private func refuse(
+        _ request: PortalRequest, _ upstream: UpstreamProvider, _ failure: UpstreamFailure
+    ) async throws -> Response {
+        logger.warning("a sign-in by the operator's provider failed", metadata: ["detail": "\(failure)"])
+        let (language, words) = (request.language, upstream.words)
+        return switch failure {
+        case .unavailable:
+            try await refuse(request, language.text("{provider} does not answer. Try again later.", words), .badGateway)
+        case .declined: try await refuse(request, language.text("{provider} did not sign you in.", words))
+        case .stale:
+            try await refuse(
+                request, language.text("This sign-in took too long, or began in another browser. Try again."))
+        case .unproved:
+            try await refuse(request, language.text("What {provider} answered is not valid. Try again.", words), .badGateway)
+        }
+    }
+
+    private func refuse(
+        _ request: PortalRequest, _ text: String, _ status: HTTPResponse.Status = .forbidden
+    ) async throws -> Response {
+        try await askForAddress(request, alert: text, status: status)
+    }
+}
+
+extension UpstreamProvider {
+    /// For texts that name it.
+    fileprivate var words: [String: String] { ["provider": settings.name] }
+}

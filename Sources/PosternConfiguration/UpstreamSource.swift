@@ -1,0 +1,57 @@
+// `sign_in.upstream`: the OpenID provider that the operator already has.
+
+import Foundation
+import SignIn
+
+/// As configured; its secret is read where it is needed.
+package struct UpstreamSource: Sendable {
+    package let issuer: String
+    private let clientID: String
+    private let secretPath: String?
+    private let name: String
+    private let scopes: [String]
+    private let links: UpstreamSettings.Links
+    private let addresses: UpstreamSettings.Addresses
+    private let isOnly: Bool
+
+    /// Nil where there is none. Throws for one that is half configured.
+    /// - Parameters:
+    ///   - text: the value of a key below `sign_in.upstream`; empty where it is absent.
+    ///   - place: the configuration.
+    init?(
+        _ text: (String) -> String, scopes: [String], secretPath: String, hasPage: Bool, at place: String
+    ) throws(ConfigurationError) {
+        func refuse(_ what: String) -> ConfigurationError {
+            ConfigurationError(.invalidValue, at: place, "sign_in.upstream.\(what)")
+        }
+        issuer = text("issuer")
+        clientID = text("client_id")
+        guard !issuer.isEmpty else {
+            guard clientID.isEmpty else { throw refuse("issuer: must be set with sign_in.upstream.client_id") }
+            return nil
+        }
+        guard !issuer.contains("?"), KeySetAddress.objection(issuer) == nil else {
+            throw refuse("issuer: must be an https: URL without query, as in https://id.example/realms/main")
+        }
+        guard !clientID.isEmpty else { throw refuse("client_id: must be set with sign_in.upstream.issuer") }
+        guard hasPage else { throw refuse("issuer: needs http.public_url, to which the provider sends users back") }
+        self.secretPath = text("secret_file").isEmpty ? nil : secretPath
+        name = text("name").isEmpty ? URLComponents(string: issuer)?.host ?? issuer : text("name")
+        self.scopes = scopes
+        links = UpstreamSettings.Links(rawValue: text("links")) ?? .never
+        addresses = UpstreamSettings.Addresses(rawValue: text("addresses")) ?? .verified
+        isOnly = text("only") == "yes"
+    }
+
+    /// With the secret. Throws where that cannot be read.
+    /// - Parameter place: the configuration.
+    package func settings(at place: String) throws(ConfigurationError) -> UpstreamSettings {
+        var secret: ClientSecretText?
+        if let secretPath {
+            secret = ClientSecretText(try SecretFile.text(secretPath, for: "sign_in.upstream.secret_file", at: place))
+        }
+        return UpstreamSettings(
+            issuer: issuer, clientID: clientID, secret: secret, name: name, scopes: scopes, links: links, addresses: addresses,
+            isOnly: isOnly)
+    }
+}

@@ -1,0 +1,146 @@
+// Who signs in by the operator's OpenID provider: an issuer and a subject name a user, never an address, which may become someone
+// else's.
+
+import Accounts
+import Database
+import InternetMessage
+import MailCrypto
+import Support
+
+/// What came of a sign-in by the provider.
+package enum UpstreamOutcome: Sendable, Hashable {
+    /// The token of a session.
+    case session(String)
+    /// No one here, and no one may become a user so.
+    case unknown
+    /// No one here, and the provider names no address that may be taken for theirs.
+    case noAddress
+    /// The address belongs to a user here who does not sign in so.
+    case taken
+}
+
+extension PortalRepository {
+    /// Begins a trip to the provider: what is asked there, and what the browser keeps of it, sealed.
+    /// - Parameters:
+    ///   - browser: the cookie of the browser.
+    ///   - pending: the app's request that the user signs in for; nil for none.
+    package func beginUpstream(
+        browser: String, for pending: PendingAuthorization?, now: Int64
+    ) throws(StoreFailure) -> (attempt: UpstreamAttempt, sealed: String) {
+        let asked = pending?.request
+        let attempt = try UpstreamAttempt(
+            browser: secrets.hash(.browser, browser), now: now, isFresh: asked?.prompts.contains(.login) ?? false,
+            maximumAge: asked?.maximumAge)
+        return (attempt, try SealedTokens(secrets: secrets).seal(attempt, .upstream))
+    }
+
+    /// The attempt of this browser; nil for any other.
+    package func upstreamAttempt(_ sealed: String?, browser: String?) -> UpstreamAttempt? {
+        guard let sealed, let browser, let attempt: UpstreamAttempt = SealedTokens(secrets: secrets).open(sealed, .upstream),
+            constantTimeEqual(attempt.browser, secrets.hash(.browser, browser))
+        else { return nil }
+        return attempt
+    }
+
+    /// Opens a session for whoever the provider says it is.
+    /// - Parameters:
+    ///   - rules: who may become a user.
+    ///   - links: whether a user here with the same verified inbox is the same person.
+    ///   - replacing: the token of a session that the browser has; it ends.
+    package func signIn(
+        _ identity: UpstreamIdentity, rules: SignUpRules, links: UpstreamSettings.Links, replacing old: String?, now: Int64
+    ) throws(StoreFailure) -> UpstreamOutcome {
+        let session = try SecretHash.newToken()
+        // Looked for before the transaction, as it reads by itself.
+        let invited: (user: Int64, id: String, inbox: Int64)? =
+            if let address = identity.address, rules.mode != .closed { try invited(address) } else { nil }
+        return try events.write(at: now) { connection, tracker throws(StoreFailure) in
+            var used: (user: Int64, inbox: Int64)
+            if let user = try known(connection, identity, now: now) {
+                guard let inbox = try entrance(connection, user: user) else { return .noAddress }
+                used = (user, inbox)
+            } else {
+                guard let address = identity.address else { return .noAddress }
+                switch try owner(connection, address) {
+                case .user(let user, let inbox):
+                    guard links == .verifiedAddress, try !isNamed(connection, user: user, issuer: identity.issuer) else {
+                        return .taken
+                    }
+                    used = (user, inbox)
+                case .notAnEntrance: return .taken
+                case .none:
+                    if let invited {
+                        let inbox: Int64? = try connection.value(
+                            "SELECT id FROM inboxes WHERE user_id = \(invited.user) AND number = \(invited.inbox)")
+                        guard let inbox else { return .unknown }
+                        used = (invited.user, inbox)
+                        try confirmInvited(connection, tracker, used, now: now)
+                    } else {
+                        guard rules.takes(address), !inboxes.isRelayed(address) else { return .unknown }
+                        used = try newUser(connection, address, name: identity.name, now: now)
+                    }
+                }
+                let added: Int64? = try connection.value(
+                    """
+                    INSERT INTO upstream_identities (issuer, subject, user_id, created_at, last_used_at)
+                    VALUES (\(identity.issuer), \(identity.subject), \(used.user), \(now), \(now))
+                    ON CONFLICT (issuer, subject) DO NOTHING RETURNING id
+                    """)
+                // Another host was faster: with the next try the user is known.
+                guard added != nil else { throw .temporary(.busy, "the same sign-in is under way on another host") }
+            }
+            try open(connection, session, of: used, by: .upstream, replacing: old, now: now)
+            try connection.run(
+                """
+                UPDATE page_sessions SET authenticated_at = \(identity.authenticatedAt),
+                    amr = \(identity.references.sorted().joined(separator: " "))
+                WHERE token_hash = \(secrets.hash(.session, session))
+                """)
+            return .session(session)
+        }
+    }
+
+    /// The user whom issuer and subject name.
+    private func known(
+        _ connection: any DatabaseConnection, _ identity: UpstreamIdentity, now: Int64
+    ) throws(StoreFailure) -> Int64? {
+        try connection.value(
+            """
+            UPDATE upstream_identities SET last_used_at = \(now)
+            WHERE issuer = \(identity.issuer) AND subject = \(identity.subject) RETURNING user_id
+            """)
+    }
+
+    /// The inbox that a session is opened with: the default one, or the first that is confirmed.
+    private func entrance(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64? {
+        try connection.value(
+            """
+            SELECT id FROM inboxes WHERE user_id = \(user) AND verified_at IS NOT NULL
+            ORDER BY is_default DESC, reply_only, id LIMIT 1
+            """)
+    }
+
+    private enum Owner { case user(Int64, inbox: Int64), notAnEntrance, none }
+
+    /// Who has this mailbox as a verified inbox. Another spelling of it proves nothing here, as no message went there; nor does an
+    /// inbox that is for writing only, by which no one signs in.
+    private func owner(_ connection: any DatabaseConnection, _ address: InboxAddress) throws(StoreFailure) -> Owner {
+        let search = inboxes.index.search(address.revealed)
+        let row = try connection.row(
+            """
+            SELECT id, user_id, CASE WHEN reply_only = 0 AND address_index IN (\(search.exact.0), \(search.exact.1))
+                THEN 1 ELSE 0 END AS is_exact
+            FROM inboxes WHERE canonical_index IN (\(search.canonical.0), \(search.canonical.1)) AND verified_at IS NOT NULL
+            ORDER BY 3 DESC LIMIT 1
+            """)
+        guard let row else { return .none }
+        return try row["is_exact"] ? .user(row["user_id"], inbox: row["id"]) : .notAnEntrance
+    }
+
+    /// Whether another subject of the issuer names the user already: the address went to someone else there.
+    private func isNamed(_ connection: any DatabaseConnection, user: Int64, issuer: String) throws(StoreFailure) -> Bool {
+        let found: Int64? = try connection.value(
+            "SELECT id FROM upstream_identities WHERE user_id = \(user) AND issuer = \(issuer) LIMIT 1")
+        return found != nil
+    }
+}

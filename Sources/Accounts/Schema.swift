@@ -51,5 +51,6 @@ extension Migration {
         Migration(50, "forwardingSwitches", PackageResources._050_forwardingSwitches_sql),
         Migration(51, "ownPage", PackageResources._051_ownPage_sql),
         Migration(52, "upstreamIdentities", PackageResources._052_upstreamIdentities_sql),
+        Migration(53, "objections", PackageResources._053_objections_sql),
     ]
 }

@@ -138,6 +138,10 @@ struct UserExportSection: Sendable {
                 ],
                 "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) ORDER BY c.initiated_at"),
             UserExportSection(
+                "objections",
+                [("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at")],
+                "FROM decision_objections x \(ofUser) ORDER BY x.created_at"),
+            UserExportSection(
                 "identities_elsewhere",
                 [
                     ("account", .integer, "x.account_id"), ("issuer", .text, "x.issuer"), ("your_id_there", .text, "x.subject"),

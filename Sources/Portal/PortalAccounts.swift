@@ -126,6 +126,7 @@ extension PortalPage {
         values["sources"] = sources.map { ["name": $0.kind == .domain ? "…@\($0.value)" : $0.value] }
         values["can_write"] = account.isActive && !sources.isEmpty
         values.merge(try await refusals(of: account, words)) { $1 }
+        values.merge(try await checks(of: account, words)) { $1 }
         (values["typed_name"], values["typed_note"]) = (account.notes.name, account.notes.note)
         let days = Self.switchDays(now())
         (values["first_day"], values["last_day"]) = (PortalText.formDay(days.lowerBound), PortalText.formDay(days.upperBound))

@@ -125,6 +125,7 @@ extension PortalPage {
             case "noted": request.language.text("Saved.")
             case "replaced": request.language.text("This is your new address. The old one no longer works.")
             case "blocked": request.language.text("Mail from there is refused from now on.")
+            case "objected": request.language.text("Your objection is noted.")
             case "unblocked": request.language.text("Mail from there comes through again.")
             case "led": request.language.text("From now on mail to this address goes to the inbox you chose.")
             default: nil

@@ -116,6 +116,7 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/addresses/{account}/replace") { try await replace($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/block") { try await block($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/unblock") { try await unblock($0, $1) }
+        signedIn(routes, .post, "/me/addresses/{account}/object") { try await object($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/write") { try await writeFirst($0, $1) }
         signedIn(routes, .get, "/me/addresses/{account}/apps/{group}") { try await askToStop($0, $1) }
         signedIn(routes, .post, "/me/addresses/{account}/apps/{group}") { try await stop($0, $1) }

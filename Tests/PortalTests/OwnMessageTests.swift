@@ -210,4 +210,39 @@ import Testing
         try fixture.store.persons.giveBack(try #require(taken.first), now: fixture.now)
         #expect(try fixture.store.persons.takeRefusalNotices(now: fixture.now).map(\.userID) == ["anna"])
     }
+
+    // MARK: Checks
+
+    @Test func whatWasAskedAndWhyIsShownInPlainWordsAndCanBeObjectedTo() async throws {
+        try await PortalFixture.with { fixture in
+            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
+                try connection.run(
+                    """
+                    INSERT INTO decisions (decision_id, team_id, client_id, grant_id, claimed_event, event, decision, challenges,
+                        reasons, wire_reasons, asked, skips, waived, missing, errors, shadow, signals, policy_name, policy_version,
+                        policy_hash, credential_state, degraded, evaluated_at, expires_at)
+                    SELECT 'rd_1', a.team_id, 'com.juice.app', g.id, 'sign_up', 'sign_up', 'require_verification',
+                        'email_code human_check', 'INBOX_SIGNUP_BURST INBOX_SIGNUP_VELOCITY HOUSE_RULE', '', '', '', '', '', '', '',
+                        '{}', 'p', '1', 'h', 'authorized', 0, \(fixture.now), \(fixture.now + 300)
+                    FROM grants g JOIN accounts a ON a.id = g.account_id WHERE a.id = 1
+                    """)
+            }
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            let page = try await anna.get("/me/addresses/1").text
+            #expect(page.contains("When you signed up</strong> · a code by mail and a test that you are human · Not completed"))
+            #expect(page.matches(of: /many sign-ups with your inbox/).count == 1)
+            #expect(page.contains("A rule of the operator: HOUSE_RULE"))
+            #expect(try await anna.submit("/me/addresses/1/object", ["decision": "rd_1"]).location == "/me/addresses/1#checks")
+            let after = try await anna.get("/me/addresses/1").text
+            #expect(after.contains("Your objection is noted.") && after.contains("You objected on"))
+            // bob has no such check.
+            let bob = Browser(fixture)
+            try await bob.signIn("bob")
+            #expect(try await bob.submit("/me/addresses/1/object", ["decision": "rd_1"]).status == 404)
+            try await bob.get("/me/addresses/2")
+            let own = try await bob.submit("/me/addresses/2/object", ["decision": "rd_1"])
+            #expect(own.status == 404, "\(own.status): \(own.text)")
+        }
+    }
 }

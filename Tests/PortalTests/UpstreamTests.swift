@@ -58,7 +58,8 @@ private final class TestProvider: Sendable {
         let now = behaviour.withLock { $0 }
         let text = String(repeating: " ", count: now.padding) + JSONValue.object(value).text
         return Hummingbird.Response(
-            status: .init(code: now.status), headers: [.contentType: "application/json"], body: .init(byteBuffer: .init(string: text)))
+            status: .init(code: now.status), headers: [.contentType: "application/json"],
+            body: .init(byteBuffer: .init(string: text)))
     }
 
     func serving(_ now: Int64, _ body: @escaping @Sendable () async throws -> Void) async throws {
@@ -78,7 +79,9 @@ private final class TestProvider: Sendable {
         router.get("/realm/userinfo") { [self] _, _ in answer(behaviour.withLock { $0.userInfo } ?? [:]) }
         router.post("/realm/token") { [self] request, _ in
             let text = String(buffer: try await request.body.collect(upTo: 65_536))
-            let form = (FormEncoding.pairs(text.utf8, maximum: 20) ?? []).reduce(into: [String: String]()) { $0[$1.name] = $1.value }
+            let form = (FormEncoding.pairs(text.utf8, maximum: 20) ?? []).reduce(into: [String: String]()) {
+                $0[$1.name] = $1.value
+            }
             asked.withLock { $0.append((form, request.headers[.authorization])) }
             var claims: JSONObject = [
                 "iss": .string(issuer), "aud": "postern", "sub": "subject-1", "iat": .integer(now), "exp": .integer(now + 300),
@@ -125,7 +128,9 @@ private final class TestProvider: Sendable {
         let there = try #require(try await browser.get(path).location)
         let parts = there.split(separator: "?", maxSplits: 1)
         #expect(parts[0] == "\(provider.issuer)/authorize")
-        let query = (FormEncoding.pairs(parts[1].utf8, maximum: 20) ?? []).reduce(into: [String: String]()) { $0[$1.name] = $1.value }
+        let query = (FormEncoding.pairs(parts[1].utf8, maximum: 20) ?? []).reduce(into: [String: String]()) {
+            $0[$1.name] = $1.value
+        }
         provider.learn(nonce: query["nonce"] ?? "")
         return query
     }
@@ -156,7 +161,8 @@ private final class TestProvider: Sendable {
             let door = try await carol.get("/me/sign-in")
             #expect(door.text.contains("href=\"/me/upstream\">Sign in with Keycloak &lt;1&gt;</a>"))
             let asked = try await leave(carol, provider)
-            #expect(asked["response_type"] == "code" && asked["client_id"] == "postern" && asked["code_challenge_method"] == "S256")
+            #expect(
+                asked["response_type"] == "code" && asked["client_id"] == "postern" && asked["code_challenge_method"] == "S256")
             #expect(asked["redirect_uri"] == "\(PortalFixture.url)/me/upstream/callback" && asked["scope"] == "openid email")
             #expect(asked["prompt"] == nil && asked["max_age"] == nil)
             #expect(try await comeBack(carol, state: asked["state"]).location == "/me")
@@ -198,7 +204,8 @@ private final class TestProvider: Sendable {
             try fixture.store.clients.addRedirect(
                 team: "juice", clientID: "com.juice.app", uri: SheetFixture.redirect, PortalFixture.change)
             let carol = Browser(fixture)
-            try await carol.get("/auth/authorize?\(SheetFixture.query(["client_id": "com.juice.app", "prompt": "login", "max_age": "60"]))")
+            try await carol.get(
+                "/auth/authorize?\(SheetFixture.query(["client_id": "com.juice.app", "prompt": "login", "max_age": "60"]))")
             try await carol.follow()
             let link = try #require(carol.page.first(/href="(\/me\/upstream\?request=[^"]+)"/))
             let asked = try await leave(carol, provider, link)
@@ -236,7 +243,8 @@ private final class TestProvider: Sendable {
         }
     }
 
-    @Test(arguments: [JSONValue.bool(false), "no", .null]) func anAddressThatIsNotVerifiedIsNoOnes(_ said: JSONValue) async throws {
+    @Test(arguments: [JSONValue.bool(false), "no", .null]) func anAddressThatIsNotVerifiedIsNoOnes(_ said: JSONValue) async throws
+    {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock { $0.claims = { $0["email_verified"] = said == .null ? nil : said } }
             #expect(try await visit(fixture, provider).status != 303)
@@ -263,7 +271,8 @@ private final class TestProvider: Sendable {
         }
         try await with(signUp: SignUpRules(.invited)) { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             _ = try fixture.store.users.add(
-                id: "carol", name: nil, inbox: try PortalFixture.inbox("carol@corp.example"), isVerified: false, PortalFixture.change)
+                id: "carol", name: nil, inbox: try PortalFixture.inbox("carol@corp.example"), isVerified: false,
+                PortalFixture.change)
             #expect(try await visit(fixture, provider).location == "/me")
             #expect(try fixture.store.inboxes.inboxes(user: "carol").allSatisfy(\.isVerified))
             try fixture.store.users.remove("carol", PortalFixture.change)
@@ -332,7 +341,8 @@ private final class TestProvider: Sendable {
     private static let changes: [(String, @Sendable (inout JSONObject) -> Void)] = [
         ("another issuer", { $0["iss"] = "https://evil.example" }), ("another audience", { $0["aud"] = "other" }),
         ("two audiences", { $0["aud"] = .array(["postern", "other"]) }), ("another nonce", { $0["nonce"] = "x" }),
-        ("no nonce", { $0["nonce"] = nil }), ("no nonce, as if unsupported", { ($0["nonce"], $0["nonce_supported"]) = (nil, .bool(false)) }),
+        ("no nonce", { $0["nonce"] = nil }),
+        ("no nonce, as if unsupported", { ($0["nonce"], $0["nonce_supported"]) = (nil, .bool(false)) }),
         ("another client", { $0["azp"] = "other" }), ("expired", { $0["exp"] = .integer(PortalFixture.start - 61) }),
         ("no subject", { $0["sub"] = nil }), ("from tomorrow", { $0["iat"] = .integer(PortalFixture.start + 86_400) }),
     ]
@@ -368,11 +378,15 @@ private final class TestProvider: Sendable {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             try fixture.store.clients.addRedirect(
                 team: "juice", clientID: "com.juice.app", uri: SheetFixture.redirect, PortalFixture.change)
-            for (parameter, time) in [("login", PortalFixture.start - 3600), ("login", nil), ("age", PortalFixture.start - 3600)] {
+            for (parameter, time) in [("login", PortalFixture.start - 3600), ("login", nil), ("age", PortalFixture.start - 3600)]
+            {
                 provider.behaviour.withLock { $0.claims = { $0["auth_time"] = time.map(JSONValue.integer) } }
                 let carol = Browser(fixture)
                 let query = SheetFixture.query(
-                    ["client_id": "com.juice.app", "prompt": parameter == "login" ? "login" : nil, "max_age": parameter == "age" ? "600" : nil])
+                    [
+                        "client_id": "com.juice.app", "prompt": parameter == "login" ? "login" : nil,
+                        "max_age": parameter == "age" ? "600" : nil,
+                    ])
                 try await carol.get("/auth/authorize?\(query)")
                 try await carol.follow()
                 let link = try #require(carol.page.first(/href="(\/me\/upstream\?request=[^"]+)"/))

@@ -94,8 +94,10 @@ struct UpstreamProviderTests {
         let secret = runner.folder.appendingPathComponent("upstream-secret")
         try Data("\(provider.secret)\n".utf8).write(to: secret)
         var settings = [
-            "milter.socket=unix:\(runner.folder.path)/milter", "http.listen=\(url.dropFirst("http://".count).replacing("localhost", with: "127.0.0.1"))",
-            "http.public_url=\(url)", "sign_in.page=built-in", "sign_in.sign_up=open", "sign_in.upstream.issuer=\(provider.issuer)",
+            "milter.socket=unix:\(runner.folder.path)/milter",
+            "http.listen=\(url.dropFirst("http://".count).replacing("localhost", with: "127.0.0.1"))",
+            "http.public_url=\(url)", "sign_in.page=built-in", "sign_in.sign_up=open",
+            "sign_in.upstream.issuer=\(provider.issuer)",
             "sign_in.upstream.client_id=postern", "sign_in.upstream.secret_file=\(secret.path)",
             "sign_in.upstream.name=The Directory", "sign_in.upstream.addresses=all",
         ]

@@ -78,7 +78,8 @@ extension PortalPage {
         }
         switch outcome {
         case .session(let session): return try await enter(request, session, sheet: sheet)
-        case .unknown: return try await refuse(
+        case .unknown:
+            return try await refuse(
                 request, request.language.text("No one here belongs to your account at {provider}.", upstream.words))
         case .noAddress:
             return try await refuse(

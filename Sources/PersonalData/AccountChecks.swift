@@ -1,0 +1,69 @@
+// What a team asked of a user beyond signing in, as the user sees it: what for, why, and how it ended; and their objection.
+
+import Accounts
+import Database
+
+/// A decision that asked for a check.
+package struct AccountCheck: Sendable, Hashable {
+    package enum End: Sendable, Hashable { case passed, failed, open }
+
+    /// As in the log of decisions.
+    package let decisionID: String
+    /// As the team asked: `sign_up`, `sign_in` and so on.
+    package let event: String
+    /// Kinds of checks that would have done.
+    package let challenges: [String]
+    /// Reason codes of the policy.
+    package let reasons: [String]
+    /// Seconds since 1970.
+    package let at: Int64
+    package let end: End
+    /// When the user objected, seconds since 1970; nil where they did not.
+    package let objectedAt: Int64?
+}
+
+extension UserExportRepository {
+    /// What was asked of an account, the latest first, at most `limit`.
+    package func checks(account: Int64, limit: Int = 10) throws(StoreFailure) -> [AccountCheck] {
+        try database.rows(
+            """
+            SELECT d.decision_id, d.event, d.challenges, d.reasons, d.evaluated_at, o.created_at AS objected_at,
+                (SELECT MAX(c.passed_at) FROM checks c WHERE c.decision_id = d.decision_id) AS passed_at,
+                (SELECT MAX(c.failed_at) FROM checks c WHERE c.decision_id = d.decision_id) AS failed_at
+            FROM decisions d JOIN grants g ON g.id = d.grant_id
+            LEFT JOIN decision_objections o ON o.decision_id = d.decision_id
+            WHERE g.account_id = \(account) AND d.decision = 'require_verification' ORDER BY d.id DESC LIMIT \(limit)
+            """
+        ).map { row throws(StoreFailure) in
+            func words(_ name: String) throws(StoreFailure) -> [String] {
+                let text: String = try row[name]
+                return text.split(separator: " ").map(String.init)
+            }
+            let (passed, failed): (Int64?, Int64?) = try (row["passed_at"], row["failed_at"])
+            return try AccountCheck(
+                decisionID: row["decision_id"], event: row["event"], challenges: words("challenges"), reasons: words("reasons"),
+                at: row["evaluated_at"], end: passed != nil ? .passed : failed != nil ? .failed : .open,
+                objectedAt: row["objected_at"])
+        }
+    }
+
+    /// Notes that the user objects, once; the audit has it for whoever runs the installation. Throws `notFound` for a decision
+    /// that is not one of the account's.
+    package func object(account: Int64, decision id: String, _ change: Change) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let found: Int64? = try connection.value(
+                """
+                SELECT d.id FROM decisions d JOIN grants g ON g.id = d.grant_id
+                WHERE d.decision_id = \(id) AND g.account_id = \(account) AND d.decision = 'require_verification'
+                """)
+            guard found != nil else { throw .refused(.notFound, "there is no such check") }
+            let added = try connection.run(
+                """
+                INSERT INTO decision_objections (decision_id, account_id, created_at) VALUES (\(id), \(account), \(change.now))
+                ON CONFLICT (decision_id) DO NOTHING
+                """)
+            guard added > 0 else { return }
+            try connection.audit(change, "decision.object", "account:\(account)", id)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// What was asked of the user beyond signing in, and why, in plain words; they may object.
+
+import Accounts
+import Hummingbird
+import Languages
+import PersonalData
+import SignIn
+
+extension PortalPage {
+    func object(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
+        let account = try await account(request, session)
+        let (decision, change) = (request.form["decision"] ?? "", Self.change(session, now()))
+        try await pool.run { try store.persons.object(account: account.number, decision: decision, change) }
+        return request.redirect("/me/addresses/\(account.number)#checks", told: "objected", of: account.number)
+    }
+
+    /// What the account's page says of them.
+    func checks(of account: UserExportAccount, _ words: PortalText) async throws -> [String: Any] {
+        let checks = try await pool.run { try store.persons.checks(account: account.number) }
+        let language = words.language
+        let items = checks.map { check -> [String: Any] in
+            var item: [String: Any] = [
+                "decision": check.decisionID, "account": account.number, "at": words.time(check.at),
+                "event": Self.event(check.event, language),
+                "asked": words.list(check.challenges.map { Self.challenge($0, language) }),
+                "end": Self.end(check.end, language),
+            ]
+            let reasons = check.reasons.map { Self.reason($0, language) }
+            // Several codes may say the same.
+            item["why"] = reasons.enumerated().filter { !reasons[..<$0.offset].contains($0.element) }.map(\.element)
+            item["objected"] = check.objectedAt.map(words.date)
+            return item
+        }
+        return ["checks": items, "has_checks": !items.isEmpty]
+    }
+
+    private static func event(_ event: String, _ language: Catalogue) -> String {
+        switch event {
+        case "sign_up": language.text("When you signed up")
+        case "sign_in": language.text("When you signed in")
+        case "upgrade": language.text("When you linked an account")
+        default: language.text("For a sensitive step")
+        }
+    }
+
+    private static func challenge(_ kind: String, _ language: Catalogue) -> String {
+        switch kind {
+        case "email_code": language.text("a code by mail")
+        case "human_check": language.text("a test that you are human")
+        case "reauthenticate": language.text("signing in again")
+        default: kind
+        }
+    }
+
+    private static func end(_ end: AccountCheck.End, _ language: Catalogue) -> String {
+        switch end {
+        case .passed: language.text("Passed")
+        case .failed: language.text("Failed")
+        case .open: language.text("Not completed")
+        }
+    }
+
+    /// The codes of the policy that comes with Postern, and the evaluator's own; others are the operator's.
+    private static func reason(_ code: String, _ language: Catalogue) -> String {
+        switch code {
+        case "CONSENT_REVOKED": language.text("You had stopped using the app and came back.")
+        case "SIGNUP_UNVERIFIED": language.text("The check at sign-up was never completed.")
+        case "REPEATED_FAILED_CHECKS": language.text("Several checks had failed lately.")
+        case "RECENT_TRANSFER": language.text("The app had moved to another company lately.")
+        case "INBOX_SIGNUP_BURST", "INBOX_SIGNUP_VELOCITY":
+            language.text("There were many sign-ups with your inbox in a short time.")
+        case "REAL_USER_UNKNOWN": language.text("It was not known yet that you are a real person.")
+        case "INBOX_RECYCLED": language.text("Your inbox had been used with accounts that were deleted.")
+        case "APP_SIGNUP_SPIKE": language.text("The app had many more sign-ups than usual.")
+        case "DORMANT_ACCOUNT": language.text("You had not used the app for a long time.")
+        case "YOUNG_UNPROVEN_ACCOUNT": language.text("Your account was new.")
+        case "INBOX_UNRELIABLE": language.text("Your inbox had refused mail.")
+        case "STALE_TOKEN": language.text("You had signed in a long time before.")
+        case "HISTORY_UNAVAILABLE", "POLICY_ERROR": language.text("Something did not work at that moment, so that more was asked.")
+        case "POLICY_GUARANTEE": language.text("It is always asked in this case.")
+        default: language.text("A rule of the operator: {code}", ["code": code])
+        }
+    }
+}

@@ -432,6 +432,7 @@ let package = Package(
             exclude: ["Snapshots", "Tools"], swiftSettings: strict),
         .target(
             name: "PostfixHarness", dependencies: ["Concurrency", "PostfixSetup"], path: "Tests/PostfixHarness",
+            exclude: ["References"],
             swiftSettings: strict),
         .target(
             name: "RelayHarness", dependencies: ["DNSClient", "DNSTesting", "PostfixHarness"], path: "Tests/RelayHarness",

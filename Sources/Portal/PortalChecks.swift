@@ -76,7 +76,8 @@ extension PortalPage {
         case "YOUNG_UNPROVEN_ACCOUNT": language.text("Your account was new.")
         case "INBOX_UNRELIABLE": language.text("Your inbox had refused mail.")
         case "STALE_TOKEN": language.text("You had signed in a long time before.")
-        case "HISTORY_UNAVAILABLE", "POLICY_ERROR": language.text("Something did not work at that moment, so that more was asked.")
+        case "HISTORY_UNAVAILABLE", "POLICY_ERROR":
+            language.text("Something did not work at that moment, so that more was asked.")
         case "POLICY_GUARANTEE": language.text("It is always asked in this case.")
         default: language.text("A rule of the operator: {code}", ["code": code])
         }

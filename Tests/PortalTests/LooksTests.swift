@@ -33,7 +33,7 @@ struct LooksTests {
     }
 
     /// The page on a port of this machine, and a browser in front of it. The steps have a thread of their own.
-    private func visit(
+    func visit(
         _ looks: PageLooks = .standard, _ steps: @escaping @Sendable (PortalFixture, String, Chromium) throws -> Void
     ) async throws {
         let port = Int(try FreePort.next())
@@ -88,6 +88,7 @@ struct LooksTests {
             })
         try store.persons.block(user: "anna", account: 1, "ads@juice.example", now: fixture.now)
         try store.addresses.switchForwarding(account: 1, at: fixture.now + 9 * 86_400, change)
+        try fixture.askForCheck(reasons: "REAL_USER_UNKNOWN")
         _ = try store.apps.add(team: "soda", clientID: "com.soda.app", group: nil, name: "Soda for Android", change)
         _ = try store.grants.authorize(
             AuthorizationRequest(clientID: "com.soda.app", userID: "anna", emailKind: .real, sharesName: true), change)
@@ -239,6 +240,20 @@ struct LooksTests {
 }
 
 extension LooksTests {
+    @Test func aPageWithoutItsStyleIsNotAsItsReference() async throws {
+        try await visit { fixture, url, browser in
+            try browser.open("\(url)/me/sign-in")
+            let reference = ReferencePicture(browser, "me-door-en-1200-light")
+            func finding() throws -> String? {
+                try reference.finding(try browser.screenshot(width: 1200, dark: false), isWanted: false)
+            }
+            #expect(try finding() == nil)
+            #expect(try reference.finding(try browser.screenshot(width: 1200, dark: true), isWanted: false) != nil)
+            _ = try browser.value("document.querySelector('link[rel=stylesheet]').remove()")
+            #expect(try finding() != nil)
+        }
+    }
+
     /// What mail programs show of our messages, which is the same page in most.
     @Test(arguments: ["en", "de", "ar"]) func everyMailFitsAndReadsWell(_ language: String) async throws {
         let languages = try Languages.builtIn()

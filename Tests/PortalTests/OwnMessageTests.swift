@@ -215,18 +215,7 @@ import Testing
 
     @Test func whatWasAskedAndWhyIsShownInPlainWordsAndCanBeObjectedTo() async throws {
         try await PortalFixture.with { fixture in
-            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
-                try connection.run(
-                    """
-                    INSERT INTO decisions (decision_id, team_id, client_id, grant_id, claimed_event, event, decision, challenges,
-                        reasons, wire_reasons, asked, skips, waived, missing, errors, shadow, signals, policy_name, policy_version,
-                        policy_hash, credential_state, degraded, evaluated_at, expires_at)
-                    SELECT 'rd_1', a.team_id, 'com.juice.app', g.id, 'sign_up', 'sign_up', 'require_verification',
-                        'email_code human_check', 'INBOX_SIGNUP_BURST INBOX_SIGNUP_VELOCITY HOUSE_RULE', '', '', '', '', '', '', '',
-                        '{}', 'p', '1', 'h', 'authorized', 0, \(fixture.now), \(fixture.now + 300)
-                    FROM grants g JOIN accounts a ON a.id = g.account_id WHERE a.id = 1
-                    """)
-            }
+            try fixture.askForCheck(reasons: "INBOX_SIGNUP_BURST INBOX_SIGNUP_VELOCITY HOUSE_RULE")
             let anna = Browser(fixture)
             try await anna.signIn("anna")
             let page = try await anna.get("/me/addresses/1").text

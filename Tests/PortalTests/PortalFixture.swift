@@ -120,6 +120,22 @@ final class PortalFixture: Sendable {
         made.withLock { $0 = (router.responder, router.routes, page) }
     }
 
+    /// Logs that a check was asked of anna at sign-up.
+    func askForCheck(reasons: String) throws {
+        try store.database.write(.durable) { connection throws(StoreFailure) in
+            try connection.run(
+                """
+                INSERT INTO decisions (decision_id, team_id, client_id, grant_id, claimed_event, event, decision, challenges,
+                    reasons, wire_reasons, asked, skips, waived, missing, errors, shadow, signals, policy_name, policy_version,
+                    policy_hash, credential_state, degraded, evaluated_at, expires_at)
+                SELECT 'rd_1', a.team_id, 'com.juice.app', g.id, 'sign_up', 'sign_up', 'require_verification',
+                    'email_code human_check', \(reasons), '', '', '', '', '', '', '',
+                    '{}', 'p', '1', 'h', 'authorized', 0, \(now), \(now + 300)
+                FROM grants g JOIN accounts a ON a.id = g.account_id WHERE a.id = 1
+                """)
+        }
+    }
+
     /// Ends everything.
     func stop() {
         made.withLock { $0 = nil }

@@ -42,6 +42,12 @@ package struct PageLook {
     package static let widths = [320, 390, 768, 1200]
     private static let usual = [(width: 320, dark: false), (390, true), (1200, false)]
 
+    /// Pages that are compared with pictures of them.
+    private static let compared: Set = [
+        "me-door", "me-addresses-one", "me-address-written", "me-inboxes", "me-security", "me-data", "me-delete", "me-not-found",
+        "mail-sign-in", "mail-refusals",
+    ]
+
     /// What is wrong with it, in words: language and direction, what is wider than the window, what is too small to press, and
     /// what axe-core finds.
     package func findings(_ name: String, _ language: String) throws -> [String] {
@@ -60,6 +66,13 @@ package struct PageLook {
             let picture = try browser.screenshot(width: width, dark: dark)
             try FileManager.default.createDirectory(at: Self.folder, withIntermediateDirectories: true)
             try picture.write(to: Self.folder.appendingPathComponent("\(name)-\(language)-\(variant).png"))
+            let isWanted = Self.compared.contains(name) && language != "de" && variant != "320-light"
+            let reference = ReferencePicture(browser, "\(name)-\(language)-\(variant)")
+            if let finding = try reference.finding(
+                picture, isWanted: isWanted && (!Self.all || Self.usual.contains { $0 == (width, dark) }))
+            {
+                note("\(variant): \(finding)")
+            }
             let overflow = try browser.value("return document.documentElement.scrollWidth - \(width)") as? Int
             if overflow.map({ $0 > 0 }) != false { note("\(overflow ?? -1) pixels too wide at \(variant)") }
             if width != 390 || dark { for finding in try Axe.findings(browser) { note("\(variant): \(finding)") } }

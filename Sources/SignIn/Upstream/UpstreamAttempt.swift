@@ -22,7 +22,7 @@ package struct UpstreamAttempt: Sendable, Codable {
     let browser: [UInt8]
     /// Seconds since 1970.
     package let begunAt: Int64
-    /// Whether the user has to sign in anew.
+    /// Whether the user has to sign in again.
     let isFresh: Bool
     /// Seconds that the sign-in may lie back; nil for any.
     let maximumAge: Int64?
@@ -78,7 +78,7 @@ package struct UpstreamAttempt: Sendable, Codable {
         let time = claims.authenticatedAt
         if isFresh || maximumAge != nil {
             guard let time else { throw .unproved("auth_time is missing") }
-            if isFresh, time < begunAt - leeway { throw .unproved("the user did not sign in anew") }
+            if isFresh, time < begunAt - leeway { throw .unproved("the user did not sign in again") }
             if let maximumAge, time < begunAt - maximumAge - leeway { throw .unproved("the user signed in too long ago") }
         }
         // During this trip it was now, whatever the two clocks say.

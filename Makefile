@@ -85,6 +85,10 @@ screenshots: packages test-tools ## Pictures of every page in .build/screenshots
 	@scripts/build $(SWIFT_FLAGS) --build-tests
 	POSTERN_SCREENSHOTS=all swift test $(SWIFT_FLAGS) --skip-build --filter 'LooksTests|RelaySignInTests'
 
+sbom: packages ## What a build is made of, with versions and licences, as SPDX: .build/postern.spdx.json
+	@scripts/build $(SWIFT_FLAGS) --product postern
+	scripts/sbom > .build/postern.spdx.json
+
 models: packages ## Check the models of what hosts do side by side, with spin
 	@scripts/packages spin
 	scripts/check-models
@@ -107,5 +111,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages build release demo screenshots test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
+.PHONY: help packages sbom build release demo screenshots test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
 .DEFAULT_GOAL = help

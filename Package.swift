@@ -259,7 +259,7 @@ let package = Package(
         .target(
             name: "InstallationCommands",
             dependencies: [
-                "Accounts", "Administration", "CommandSupport", "Database", "JSON", "MailAuth", "Monitoring",
+                "Accounts", "Administration", "CommandSupport", "Database", "Doctor", "JSON", "MailAuth", "Monitoring",
                 "PosternConfiguration", "Relay", argumentParser,
             ], path: "Sources/Commands/Installation", swiftSettings: strict),
         .executableTarget(
@@ -397,7 +397,7 @@ let package = Package(
             name: "DecisionTests",
             dependencies: [
                 "AppAttest", "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PosternSQLite", "SignIn", "MailCrypto",
-                "InternetMessage", "PasskeyTesting", "PostfixHarness", "Support", "TestSupport", logging,
+                "InternetMessage", "JSON", "PasskeyTesting", "PostfixHarness", "Support", "TestSupport", logging,
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",

@@ -69,6 +69,12 @@ package enum LocalChecks {
             + facts.removals.map { .warning("removals", $0, remedy: StatusReport.removalRemedy) }
     }
 
+    /// What the service needs before it starts.
+    static func ofStore(_ facts: LocalFacts) -> [Check] {
+        [configuration(facts), keyFile(facts)].compactMap { $0 } + database(facts) + policy(facts)
+            + [disk(facts)].compactMap { $0 }
+    }
+
     private static func configuration(_ facts: LocalFacts) -> Check {
         switch facts.configuration {
         case .fine: .ok("configuration", "the configuration can be read")

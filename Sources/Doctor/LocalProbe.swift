@@ -13,7 +13,10 @@ import Relay
 
 package enum LocalProbe {
     /// Looks at everything; nothing is migrated and nothing is changed.
-    package static func gather(flag: String?, environment: [String: String], set: [String], now: Int64) -> LocalFacts {
+    /// - Parameter asksService: whether the service that runs is asked too.
+    package static func gather(
+        flag: String?, environment: [String: String], set: [String], now: Int64, asksService: Bool = true
+    ) -> LocalFacts {
         var facts = LocalFacts()
         facts.now = now
         let configuration: Configuration
@@ -27,6 +30,17 @@ package enum LocalProbe {
         facts.databasePath = "\(configuration.database)"
         facts.isOnServer = configuration.database.path == nil
         facts.socket = configuration.milter.socket
+        if asksService {
+            askService(&facts, configuration)
+            facts.isClockKept = ClockKeeper.ask()
+        }
+        var keys: KeyRing?
+        do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
+        examineDatabase(&facts, configuration, keys, now: now)
+        return facts
+    }
+
+    private static func askService(_ facts: inout LocalFacts, _ configuration: Configuration) {
         facts.filter = MilterProbe.ask(configuration.milter.socket)
         if let smtpd = configuration.fanOut, let outcome = MilterProbe.askCopies(smtpd, MilterPeers(configuration.milter.peers)) {
             facts.copies = ("\(smtpd.host):\(smtpd.port)", outcome)
@@ -36,11 +50,6 @@ package enum LocalProbe {
                 "\(listen.host):\(listen.port)", MilterProbe.askHTTP(listen, isEncrypted: configuration.http.certificate != nil)
             )
         }
-        var keys: KeyRing?
-        do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
-        examineDatabase(&facts, configuration, keys, now: now)
-        facts.isClockKept = ClockKeeper.ask()
-        return facts
     }
 
     private static func examineDatabase(_ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?, now: Int64) {

@@ -212,7 +212,7 @@ import Testing
         for key in ConfigurationKey.all {
             #expect(text.contains(key.reason))
             guard case .value(let value) = key.standard else { continue }
-            let name = key.path.split(separator: ".").last.map(String.init) ?? key.path
+            let name = key.path.split(separator: ".", maxSplits: 1).last.map(String.init) ?? key.path
             let isNested = key.path.contains(".")
             let line =
                 isNested
@@ -220,6 +220,22 @@ import Testing
                 : "\(name): \(key.standardText)\n"
             #expect(text.contains("# \(name): \(key.standardText)"))
             #expect(try resolve(minimal + line).value(key.path) == value, "\(key.path)")
+        }
+    }
+
+    @Test func aSectionWithinASectionIsReadInEitherForm() throws {
+        let nested = "sign_in:\n  upstream:\n    name: One\n    scopes: [openid]\n"
+        for text in [nested, "sign_in:\n  upstream.name: One\n  upstream.scopes: [openid]\n"] {
+            let resolved = try resolve(minimal + text)
+            #expect(resolved.value("sign_in.upstream.name") == .text("One"))
+            #expect(resolved.value("sign_in.upstream.scopes") == .list(["openid"]))
+        }
+        #expect(throws: ConfigurationError.self) { try resolve(minimal + "sign_in:\n  upstream:\n    nam: One\n") }
+        // Half of it is an error, and so is an issuer without a page to come back to.
+        for half in ["issuer: https://id.example", "client_id: x", "issuer: https://id.example\n    client_id: x"] {
+            #expect(throws: ConfigurationError.self) {
+                _ = try Configuration(try resolve(minimal + "sign_in:\n  upstream:\n    \(half)\n"))
+            }
         }
     }
 

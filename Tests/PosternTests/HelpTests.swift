@@ -7,7 +7,8 @@ import Testing
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Snapshots")
 
     static let commands: [[String]] = [
-        ["init"], ["config"], ["config", "show"], ["migrate"], ["backup"], ["restore"], ["store"], ["store", "copy"],
+        ["init"], ["config"], ["config", "check"], ["config", "show"], ["migrate"], ["backup"], ["restore"], ["store"],
+        ["store", "copy"],
         ["key-file"], ["key-file", "show"], ["key-file", "rotate"], ["key-file", "retire"], ["team"], ["team", "add"],
         ["team", "list"],
         ["team", "show"], ["team", "remove"], ["source"], ["source", "add"], ["source", "list"], ["source", "remove"], ["app"],

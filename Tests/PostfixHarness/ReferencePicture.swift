@@ -34,10 +34,13 @@ package struct ReferencePicture {
             try data.write(to: file)
             return nil
         }
-        guard let reference = try? Data(contentsOf: file) else { return isWanted ? "there is no reference \(file.lastPathComponent)" : nil }
+        guard let reference = try? Data(contentsOf: file) else {
+            return isWanted ? "there is no reference \(file.lastPathComponent)" : nil
+        }
         let measured = try browser.value(
             Self.script
-                + "return difference(\"\(picture.base64EncodedString())\", \"\(reference.base64EncodedString())\", \(Self.width));")
+                + "return difference(\"\(picture.base64EncodedString())\", \"\(reference.base64EncodedString())\", \(Self.width));"
+        )
         guard let numbers = measured as? [Double], numbers.count == 2 else { return "the pictures could not be compared" }
         if !Self.heights.contains(numbers[0]) {
             return "\(Int((numbers[0] * 100).rounded())) % as high as its reference"

@@ -2,12 +2,35 @@
 
 import ArgumentParser
 import CommandSupport
+import Doctor
+import Foundation
 import JSON
 import PosternConfiguration
 
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Show the configuration.", subcommands: [Show.self])
+        commandName: "config", abstract: "Show the configuration, and check it.", subcommands: [Show.self, Check.self])
+
+    struct Check: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Tell whether postern serve could start, without starting it.",
+            discussion: """
+                Looks at the configuration, the key file, the database and its schema, the policies in force, files with secrets, the \
+                places to listen at and the certificate; changes nothing. A port that the running service holds is in order. Exit status \
+                78 where something prevents the start. What mail needs beyond that, postern doctor checks.
+                """)
+
+        @OptionGroup var installation: InstallationOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let checks = StartChecks.run(
+                flag: installation.config, environment: ProcessInfo.processInfo.environment, set: installation.set,
+                now: PosternClock.now())
+            try CheckOutput.print(checks, json: output.json)
+            if checks.worst == .broken { throw ExitCode(78) }
+        }
+    }
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(

@@ -12,12 +12,17 @@ package struct TokenFacts: Sendable, Hashable {
     package var hasEmail: Bool
     /// Whether an issuer other than this installation made it.
     package var isExternal: Bool
+    /// How the user signed in for it (`amr`, RFC 8176); nil where it does not say.
+    package var methods: [String]?
 
-    package init(issuedAt: Int64, realUserStatus: Int? = nil, hasEmail: Bool = false, isExternal: Bool = false) {
+    package init(
+        issuedAt: Int64, realUserStatus: Int? = nil, hasEmail: Bool = false, isExternal: Bool = false, methods: [String]? = nil
+    ) {
         self.issuedAt = issuedAt
         self.realUserStatus = realUserStatus
         self.hasEmail = hasEmail
         self.isExternal = isExternal
+        self.methods = methods
     }
 }
 

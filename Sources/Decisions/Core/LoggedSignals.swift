@@ -45,6 +45,8 @@ package struct LoggedSignals {
         case .string(let text): .string(text)
         case .number(let number):
             if type == .double { Double(number.text).map(CELValue.double) } else { number.integer.map(CELValue.int) }
+        case .array(let values) where type == .list(.string):
+            .list(values.compactMap(\.string).map(CELValue.string))
         default: nil
         }
     }

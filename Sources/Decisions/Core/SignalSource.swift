@@ -12,6 +12,7 @@ package struct SignalSource: Sendable {
     /// What a signal is made from.
     private enum Kind: String, CaseIterable {
         case tokenAge = "token.age_s"
+        case signInMethods = "session.amr"
         case realUserStatus = "account.real_user_status"
         case priorStatus = "account.prior_status"
         case rejoins = "account.rejoins_30d"
@@ -143,6 +144,7 @@ package struct SignalSource: Sendable {
             case .double(let double): line.raw("\(double)")
             case .bool(let bool): line.raw(bool ? "true" : "false")
             case .string(let text): line.value(text)
+            case .list(let values): line.list(values.compactMap { if case .string(let text) = $0 { text } else { nil } })
             default: line.raw("null")
             }
         }
@@ -165,6 +167,7 @@ package struct SignalSource: Sendable {
         let now = facts.time.seconds
         switch kind {
         case .tokenAge: return facts.token.map { .int(max(0, now - $0.issuedAt)) } ?? .missing
+        case .signInMethods: return facts.token?.methods.map { .list($0.map(CELValue.string)) } ?? .missing
         case .realUserStatus: return int(facts.view.realUserStatus.map(Int64.init))
         default: return facts.isHistoryAvailable ? history(kind, facts) : .missing
         }

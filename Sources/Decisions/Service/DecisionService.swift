@@ -370,7 +370,7 @@ package final class DecisionService: Sendable {
         return VerifiedSubject(
             facts: TokenFacts(
                 issuedAt: claims.issuedAt, realUserStatus: claims.realUserStatus?.rawValue, hasEmail: claims.email != nil,
-                isExternal: !isOwn),
+                isExternal: !isOwn, methods: claims.authenticationMethods),
             subject: isOwn ? .own(sub: claims.subject) : .external(issuer: claims.issuer, subject: claims.subject),
             subjectMark: marks.subject(issuer: claims.issuer, subject: claims.subject),
             nonceMark: claims.nonce.map { marks.nonce(issuer: claims.issuer, audience: claims.audience, claim: $0) },

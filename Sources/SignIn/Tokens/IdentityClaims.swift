@@ -76,6 +76,14 @@ package struct IdentityClaims: Sendable {
     }
 }
 
+extension IdentityClaims {
+    /// `amr` (RFC 8176): short words, at most ten; nil where there is no such list.
+    package var authenticationMethods: [String]? {
+        guard let words = all["amr"]?.array?.compactMap(\.string), words.count <= 10 else { return nil }
+        return words.allSatisfy { (1...32).contains($0.utf8.count) && $0.hasNoControls } ? words : nil
+    }
+}
+
 extension IdentityClaims: CustomStringConvertible, CustomReflectable {
     package var description: String { "<claims>" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }

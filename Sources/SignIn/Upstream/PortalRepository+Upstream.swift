@@ -122,8 +122,8 @@ extension PortalRepository {
 
     private enum Owner { case user(Int64, inbox: Int64), notAnEntrance, none }
 
-    /// Who has this mailbox as a verified inbox. Another spelling of it proves nothing here, as no message went there; nor does an
-    /// inbox that is for writing only, by which no one signs in.
+    /// Who has this mailbox as a verified inbox. Another spelling of it proves nothing here, as no message went there; nor does
+    /// an inbox that is for writing only, by which no one signs in.
     private func owner(_ connection: any DatabaseConnection, _ address: InboxAddress) throws(StoreFailure) -> Owner {
         let search = inboxes.index.search(address.revealed)
         let row = try connection.row(

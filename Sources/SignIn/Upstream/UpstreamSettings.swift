@@ -115,8 +115,8 @@ package struct UpstreamMetadata: Sendable, Hashable {
         keys = try required("jwks_uri")
         userInfoEndpoint = try address("userinfo_endpoint")
         namesIssuer = object["authorization_response_iss_parameter_supported"] == .bool(true)
-        // Where nothing is said the header field (OpenID Connect Discovery section 3). In a form every secret arrives as it is, while
-        // not all providers decode what stands in the field (RFC 6749 section 2.3.1).
+        // Where nothing is said the header field (OpenID Connect Discovery section 3). In a form every secret arrives as it is,
+        // while not all providers decode what stands in the field (RFC 6749 section 2.3.1).
         let methods = object["token_endpoint_auth_methods_supported"]?.array?.compactMap(\.string) ?? []
         secretInForm = methods.contains("client_secret_post")
     }

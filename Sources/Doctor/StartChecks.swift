@@ -59,7 +59,9 @@ package enum StartChecks {
         guard let parsed = MilterSocket(socket) else {
             return .broken(name, "milter.socket: \(socket) cannot be read", remedy: "write unix:/path or inet:port@host")
         }
-        if MilterProbe.ask(socket) == .fine { return .ok(name, "a milter answers at \(socket) already: postern serve is running") }
+        if MilterProbe.ask(socket) == .fine {
+            return .ok(name, "a milter answers at \(socket) already: postern serve is running")
+        }
         switch parsed {
         case .unix(let path, _, _):
             let folder = (path as NSString).deletingLastPathComponent
@@ -92,7 +94,7 @@ package enum StartChecks {
         hints.ai_flags = AI_PASSIVE
         var list: UnsafeMutablePointer<addrinfo>?
         guard getaddrinfo(host, String(port), &hints, &list) == 0, let first = list else {
-            return .broken(name, "\(key): \(host) is no address of this machine", remedy: "name one, or 127.0.0.1")
+            return .broken(name, "\(key): \(host) is not an address of this machine", remedy: "name one, or 127.0.0.1")
         }
         defer { freeaddrinfo(first) }
         let descriptor = socket(first.pointee.ai_family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)

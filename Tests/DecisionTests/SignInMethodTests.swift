@@ -36,7 +36,8 @@ import Testing
             #expect(made.signals.contains("session.amr") == (methods != nil))
             let record = DecisionRecord(
                 id: "rd_1", teamNumber: 1, clientID: "a", claimedEvent: "sensitive_action", event: "sensitive_action",
-                decision: "allow", signals: made.signals, policyName: "p", policyVersion: "1", policyHash: "h", credentialState: "authorized",
+                decision: "allow", signals: made.signals, policyName: "p", policyVersion: "1", policyHash: "h",
+                credentialState: "authorized",
                 evaluatedAt: Self.now, expiresAt: Self.now + 300)
             let logged = try #require(LoggedSignals(record, for: policy))
             #expect((policy.decide(logged.input).decision == .requireVerification) == isAsked)

@@ -27,7 +27,8 @@ import Testing
         #expect(found.wrong == [] && found.status == 0)
         #expect(try files() == before)
         let text = try runner.succeed(
-            "config", "check", "--set", "http.listen=127.0.0.1:\(port)", "--set", "milter.socket=unix:\(runner.folder.path)/milter")
+            "config", "check", "--set", "http.listen=127.0.0.1:\(port)", "--set",
+            "milter.socket=unix:\(runner.folder.path)/milter")
         #expect(text.contains("ok      127.0.0.1:\(port) is free"))
     }
 
@@ -51,7 +52,8 @@ import Testing
                 try ManagedProcess.run(
                     "/usr/bin/openssl",
                     [
-                        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", name + ".key",
+                        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                        name + ".key",
                         "-out", name + ".pem", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "90",
                     ]
                 ).status == 0)

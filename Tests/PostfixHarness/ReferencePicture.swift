@@ -7,6 +7,15 @@ package struct ReferencePicture {
     private let browser: Browser
     private let file: URL
 
+    /// How wide a text is on the machine that made the references: with other letters lines break elsewhere, and nothing is
+    /// compared.
+    private static let letters = folder.appendingPathComponent("letters.txt")
+    private static let measuring = """
+        const context = document.createElement('canvas').getContext('2d');
+        const width = font => { context.font = font; return Math.round(context.measureText('Your addresses 0123 عناوينك').width); };
+        return width('16px system-ui') + ' ' + width('bold 16px system-ui') + ' ' + width('16px ui-monospace, monospace');
+        """
+
     /// Pixels of a reference's width.
     private static let width = 60
     /// Of 255, over all pixels: a page without its style sheet, or with a card more or less, is far beyond.
@@ -32,10 +41,16 @@ package struct ReferencePicture {
             guard let text = small as? String, let data = Data(base64Encoded: text) else { return "no reference was made" }
             try FileManager.default.createDirectory(at: Self.folder, withIntermediateDirectories: true)
             try data.write(to: file)
+            try Data("\(try browser.value(Self.measuring))\n".utf8).write(to: Self.letters)
             return nil
         }
         guard let reference = try? Data(contentsOf: file) else {
             return isWanted ? "there is no reference \(file.lastPathComponent)" : nil
+        }
+        let known = (try? String(contentsOf: Self.letters, encoding: .utf8))?.trimmingCharacters(in: .newlines)
+        guard try browser.value(Self.measuring) as? String == known else {
+            print("other letters than those of the references: \(file.lastPathComponent) was not compared")
+            return nil
         }
         let measured = try browser.value(
             Self.script

@@ -286,7 +286,8 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "HTTP", "API", "Decisions", "Accounts", "Database", "PosternSQLite", "SignIn", hummingbird, nioCore, logging,
+                "HTTP", "API", "Decisions", "Accounts", "Database", "PolicyRules", "PosternSQLite", "RiskPolicy", "SignIn",
+                hummingbird, nioCore, logging,
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
 
         .executableTarget(

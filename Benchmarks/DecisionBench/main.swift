@@ -12,6 +12,8 @@ import HTTP
 import Hummingbird
 import Logging
 import NIOCore
+import PolicyRules
+import RiskPolicy
 import Synchronization
 
 /// Goals of issue 5: share of the constant route's rate.
@@ -42,6 +44,17 @@ struct ConstantRoutes: RouteModule {
     }
 }
 
+/// The policy that decides just now.
+final class SwitchedPolicy: PolicySource {
+    private let current: Mutex<LoadedPolicy>
+
+    init(_ policy: LoadedPolicy) { current = Mutex(policy) }
+
+    func policy(team: Int64?, app: String?) -> LoadedPolicy? { current.withLock { $0 } }
+
+    func exchange(_ policy: LoadedPolicy) { current.withLock { $0 = policy } }
+}
+
 let accounts = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 1_000_000
 let seconds = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) } ?? 8
 let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
@@ -55,7 +68,7 @@ func cleanUp() {
 
 var logger = Logger(label: "bench")
 logger.logLevel = .error
-let policy = try LoadedPolicy(.builtIn)
+let policy = SwitchedPolicy(try LoadedPolicy(.builtIn))
 let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
 let verifier = TokenVerifier(issuers: issuer, keys: issuer)
 let log = DecisionLogBuffer(seeded.store.decisions, seeded.store.decisionWrites)
@@ -118,6 +131,41 @@ print("constant route        \(best.constant.line)")
 print("POST /v1/decisions    \(best.decisions.line)")
 let share = best.decisions.requestsPerSecond / best.constant.requestsPerSecond
 print(String(format: "share                 %.2f (at least %.2f, aim %.2f)", share, Goal.least, Goal.aim))
+
+// The same with a counter that has a key for each account, and with it away, in turn.
+guard let text = DefaultPolicy.files["policy.yaml"] else { fail("there is no default policy") }
+let counters = "\ncounters: {sign_ins: {key: account, window: 1d, events: [sign_in]}}\n"
+let counting = try LoadedPolicy(
+    StoredPolicy(name: "counting", version: "1", document: PolicyDocument(files: ["policy.yaml": text + counters]).octets))
+for start in stride(from: 1, through: accounts, by: 10_000) {
+    var rows: [VelocityRepository.Key: VelocityRow] = [:]
+    for account in start..<min(start + 10_000, accounts + 1) {
+        let question = VelocityQuestion(
+            counters: counting.policy.counters, team: seeded.team.number, account: String(format: "%032d", account), device: nil,
+            context: [:], marks: seeded.store.decisionMarks, now: clock())
+        for tally in question.tallies(inbox: nil) {
+            rows[VelocityRepository.Key(mark: tally.mark, part: tally.part)] = VelocityRow(
+                count: 1, slice: tally.slice, endsAt: tally.endsAt)
+        }
+    }
+    try seeded.store.velocity.add(rows)
+}
+print("\(accounts) keys of a counter were made")
+var shares: [Double] = []
+for _ in 0..<3 {
+    policy.exchange(counting)
+    let counted = try run("/v1/decisions")
+    policy.exchange(try LoadedPolicy(.builtIn))
+    let plain = try run("/v1/decisions")
+    if counted.failures + plain.failures > 0 { fail("requests failed: \(counted.line) / \(plain.line)") }
+    decided += counted.answered + plain.answered
+    shares.append(counted.requestsPerSecond / plain.requestsPerSecond)
+    print("with a counter        \(counted.line)\nwithout               \(plain.line)")
+}
+shares.sort()
+print(String(format: "with a counter        %.2f of the rate without (goal 0.90)", shares[shares.count / 2]))
+if log.velocity.dropped > 0 { fail("questions were not counted") }
+
 // Whatever was answered is in the log; what wrk did not wait for may be there too.
 try log.flush()
 let logged = try seeded.store.decisions.count(DecisionFilter())

@@ -52,5 +52,6 @@ extension Migration {
         Migration(51, "ownPage", PackageResources._051_ownPage_sql),
         Migration(52, "upstreamIdentities", PackageResources._052_upstreamIdentities_sql),
         Migration(53, "objections", PackageResources._053_objections_sql),
+        Migration(54, "velocity", PackageResources._054_velocity_sql),
     ]
 }

@@ -13,6 +13,8 @@ extension Store {
     package var checks: CheckRepository { CheckRepository(database: database) }
     /// Answers that are given again to who asks the same again.
     package var idempotency: IdempotencyRepository { IdempotencyRepository(database: database) }
+    /// What policies count.
+    package var velocity: VelocityRepository { VelocityRepository(database: database) }
     /// How many sign up with an app.
     package var appRates: AppRateRepository { AppRateRepository(database: database) }
     /// Devices that attested an app.

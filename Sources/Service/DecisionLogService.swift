@@ -87,6 +87,8 @@ package struct DecisionLogService: Service {
                 while try store.decisionWrites.deleteExpiredNonces(now: time) == 1000 {}
                 while try store.idempotency.deleteExpired(now: time) == 1000 {}
                 while try store.appRates.deleteExpired(now: time) == 1000 {}
+                while try store.velocity.deleteExpired(now: time) == 1000 {}
+                try store.velocity.trim()
                 while try store.devices.deleteExpired(now: time) == 1000 {}
             }
         } catch is CancellationError {

@@ -35,6 +35,15 @@ package struct DecisionMarks: Sendable, SecretHolder {
     /// - Parameter team: whose list it is, so that teams cannot compare theirs; 0 for the installation's.
     package func listed(team: Int64, value: String) -> [UInt8] { mark("listed", ["\(team)", value]) }
 
+    /// Of a value that a policy's counter counts by, or counts.
+    /// - Parameters:
+    ///   - team: the store's number; a team's counts say nothing about another's.
+    ///   - counter: `PolicyCounter.definition`.
+    ///   - key: what kind of value it is, as `context.network`.
+    package func velocity(team: Int64, counter: String, key: String, value: String) -> [UInt8] {
+        mark("velocity", ["\(team)", counter, key, value])
+    }
+
     /// Of an Idempotency-Key.
     package func idempotencyKey(_ text: String) -> [UInt8] { mark("idempotency key", [text]) }
 

@@ -52,6 +52,8 @@ package struct SignalSource: Sendable {
         /// Checked against the policy before.
         package var context: [(slot: Int, name: String, value: CELValue)]
         package var isHistoryAvailable: Bool
+        /// What the policy's counters hold, by their place; a counter for which the question has no key is not there.
+        package var velocity: [Int: Int64] = [:]
         /// Live lists for the team that asks; nil where they are not known.
         package var lists: (any LiveLists)?
         /// When the question is answered, in whole seconds: a replay has no finer time.
@@ -75,12 +77,15 @@ package struct SignalSource: Sendable {
 
     private let policy: Policy
     private let slots: [(kind: Kind, slot: Int)]
+    /// By the place of the counter.
+    private let velocitySlots: [(name: String, slot: Int)]
     /// Whether it reads the rates of the app.
     package let readsRates: Bool
 
     package init(_ policy: Policy) {
         self.policy = policy
         slots = Kind.allCases.compactMap { kind in policy.slot(named: kind.rawValue).map { (kind, $0) } }
+        velocitySlots = policy.counters.map { ($0.signal, policy.slot(named: $0.signal) ?? -1) }
         readsRates = slots.contains { $0.kind == .appSignUps || $0.kind == .appBaseline }
     }
 
@@ -147,6 +152,12 @@ package struct SignalSource: Sendable {
             case .list(let values): line.list(values.compactMap { if case .string(let text) = $0 { text } else { nil } })
             default: line.raw("null")
             }
+        }
+        for (counter, count) in facts.velocity.sorted(by: { $0.key < $1.key }) where velocitySlots.indices.contains(counter) {
+            let (name, slot) = velocitySlots[counter]
+            guard (try? policy.set(slot: slot, to: .int(count), in: &input)) != nil else { continue }
+            line.name(name)
+            line.raw("\(count)")
         }
         for (slot, name, value) in facts.context {
             guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }

@@ -57,12 +57,17 @@ package struct GrantHistory: Sendable, Hashable {
         /// Nil where deletions are not known.
         package var deletions30d: Int64?
         package var bounces7d: Int64
+        /// A keyed hash of it; nil where it is not known.
+        package var mark: [UInt8]?
 
-        package init(signUps24h: Int64, isOwnSignUpCounted: Bool, deletions30d: Int64?, bounces7d: Int64) {
+        package init(
+            signUps24h: Int64, isOwnSignUpCounted: Bool, deletions30d: Int64?, bounces7d: Int64, mark: [UInt8]? = nil
+        ) {
             self.signUps24h = signUps24h
             self.isOwnSignUpCounted = isOwnSignUpCounted
             self.deletions30d = deletions30d
             self.bounces7d = bounces7d
+            self.mark = mark
         }
     }
 

@@ -15,15 +15,21 @@ package struct HistoryRequest: Sendable {
     package var ratesOfApp: Int64?
     /// `DecisionMarks.appAccount` of an app's own account.
     package var appAccountMark: [UInt8]?
+    /// What the policy counts of the question; nil where it counts nothing.
+    package var velocity: VelocityQuestion?
     /// Seconds since 1970.
     package var now: Int64
 
-    package init(team: Int64, group: Int64, subject: GrantSubject?, ratesOfApp: Int64?, appAccountMark: [UInt8]?, now: Int64) {
+    package init(
+        team: Int64, group: Int64, subject: GrantSubject?, ratesOfApp: Int64?, appAccountMark: [UInt8]?,
+        velocity: VelocityQuestion? = nil, now: Int64
+    ) {
         self.team = team
         self.group = group
         self.subject = subject
         self.ratesOfApp = ratesOfApp
         self.appAccountMark = appAccountMark
+        self.velocity = velocity
         self.now = now
     }
 }
@@ -36,6 +42,9 @@ package struct QuestionHistory: Sendable {
     package let rates: AppRates?
     /// Whether the app's own account was bound by an upgrade before.
     package let isAppAccountBound: Bool
+    /// What the question is to the policy's counters, and what the store holds of each.
+    package var tallies: [VelocityTally] = []
+    package var stored: [StoredVelocity] = []
 }
 
 /// Reads for decisions.
@@ -57,7 +66,7 @@ package struct HistoryRepository: Sendable {
     /// Everything that a question is decided on, together with others that come at the same time.
     package func read(_ request: HistoryRequest, in group: GroupRead) async throws(StoreFailure) -> QuestionHistory {
         try await group.run { connection throws(StoreFailure) in
-            QuestionHistory(
+            var read = QuestionHistory(
                 history: try request.subject.flatMap { row throws(StoreFailure) in
                     try connection.grantHistory(team: request.team, group: request.group, subject: row, now: request.now)
                 },
@@ -67,6 +76,11 @@ package struct HistoryRepository: Sendable {
                 isAppAccountBound: try request.appAccountMark.map { row throws(StoreFailure) in
                     try connection.isUpgraded(team: request.team, appAccount: row)
                 } ?? false)
+            if let velocity = request.velocity {
+                read.tallies = velocity.tallies(inbox: read.history?.inbox?.mark)
+                read.stored = try connection.storedVelocity(read.tallies)
+            }
+            return read
         }
     }
 
@@ -96,7 +110,7 @@ package struct HistoryRepository: Sendable {
         SELECT a.id, a.user_id, g.id AS grant_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at, g.real_user_status,
             g.prior_status, g.signup_check, g.first_asked_at, g.last_seen_at, g.transferred_at,
             CASE WHEN e.account_id IS NULL THEN 0 ELSE 1 END AS is_external, e.forwarding_on AS external_forwarding_on,
-            r.forwarding_on, i.id AS inbox_id, i.verified_at, u.is_managed,
+            r.forwarding_on, i.id AS inbox_id, i.velocity_index, i.verified_at, u.is_managed,
             \(counter(.bouncedPermanently, since: 5)) AS bounces_7d, \(counter(.replied, since: 6)) AS replies_30d,
             \(counter(.forwardingToggled, since: 5)) AS toggles_7d, \(counter(.rejoined, since: 6)) AS rejoins_30d,
             (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at IS NULL
@@ -180,7 +194,7 @@ extension GrantHistory {
         if try row["inbox_id"] as Int64? != nil {
             inbox = try InboxFacts(
                 signUps24h: row["signups_24h"], isOwnSignUpCounted: row["own_signups_24h"], deletions30d: row["deletions_30d"],
-                bounces7d: row["inbox_bounces_7d"])
+                bounces7d: row["inbox_bounces_7d"], mark: row["velocity_index"])
         }
     }
 }

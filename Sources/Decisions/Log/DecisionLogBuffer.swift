@@ -25,6 +25,8 @@ package final class DecisionLogBuffer: Sendable {
 
     private let log: DecisionRepository
     private let decisionWrites: DecisionWriteRepository
+    /// What policies count, which is written together with the log.
+    package let velocity: VelocityBuffer
     private let capacity: Int
     private let state = Mutex(State())
     /// One flush at a time, so that order is kept.
@@ -34,6 +36,7 @@ package final class DecisionLogBuffer: Sendable {
         self.log = log
         self.decisionWrites = decisionWrites
         self.capacity = capacity
+        velocity = VelocityBuffer(VelocityRepository(database: log.database))
     }
 
     /// Queues a decision that changes nothing, and notes when its grant was seen where that is worth writing.
@@ -75,7 +78,10 @@ package final class DecisionLogBuffer: Sendable {
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
     package func flush() throws(StoreFailure) {
-        try flushing.withLock { _ throws(StoreFailure) in try writeAll() }
+        try flushing.withLock { _ throws(StoreFailure) in
+            try velocity.flush()
+            try writeAll()
+        }
     }
 
     private func writeAll() throws(StoreFailure) {

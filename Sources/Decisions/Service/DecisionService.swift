@@ -153,7 +153,7 @@ package final class DecisionService: Sendable {
     }
 
     /// One question with what belongs to it.
-    private struct DecisionContext: Sendable {
+    struct DecisionContext: Sendable {
         let question: DecisionRequest
         let app: DecisionApp
         let policy: LoadedPolicy
@@ -166,13 +166,21 @@ package final class DecisionService: Sendable {
 
         let canned: CannedResponse?
 
+        /// Any name that the team has for the account.
+        var account: String? { token?.name ?? question.sub ?? question.appAccount }
         var subject: GrantSubject? { token?.subject ?? question.sub.map { .named($0) } }
     }
 
     private func decideWithHistory(_ asking: DecisionContext) async throws -> DecisionReply {
         let device = try await device(asking)
+        var counted: CountedVelocity?
+        var isAnswered = false
+        // A question that is answered as it was before, or again without history, is not one more.
+        defer { if !isAnswered, let counted { log.velocity.takeBack(counted.tallies, counted.event) } }
         for attempt in 1...Self.attempts {
-            let (history, rates, isBound) = try await read(asking)
+            let turn = log.velocity.turn
+            let (read, rates) = try await read(asking)
+            let history = read.history
             let view = GrantView(
                 claimed: asking.question.event, history: history, token: asking.token?.facts, isGone: asking.app.isGone,
                 now: asking.time.seconds)
@@ -180,13 +188,16 @@ package final class DecisionService: Sendable {
                 view: view, history: history, token: asking.token?.facts, rates: rates, device: device,
                 context: asking.context, time: asking.time)
             facts.lists = lists(asking)
-            let record = try await compose(asking, facts, isBound: isBound)
+            if counted == nil { counted = try await count(read, view.event, turn: turn) }
+            facts.velocity = counted?.counts ?? [:]
+            let record = try await compose(asking, facts, isBound: read.isAppAccountBound)
             let answer = DecisionResponse.json(record)
             let nonce = nonce(asking, record, answer)
             guard
                 var decisionWrite = DecisionBuilder.decisionWrite(
                     record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
             else {
+                isAnswered = true
                 note(record)
                 log.add(record, seen: seen(history, asking.time.seconds))
                 // A store that answers but writes too slowly sets the pace: nothing is lost for lack of room.
@@ -197,6 +208,7 @@ package final class DecisionService: Sendable {
             if attempt == Self.attempts { decisionWrite.expected = nil }
             switch try await store.decisionWrites.apply(decisionWrite, in: commits) {
             case .written:
+                isAnswered = true
                 if let nonce { memory.remember(nonce) }
                 note(record)
                 return DecisionReply(body: answer, record: record)
@@ -210,22 +222,22 @@ package final class DecisionService: Sendable {
     }
 
     /// One read on one snapshot; the rates of the app are read again every few seconds.
-    private func read(_ asking: DecisionContext) async throws -> (GrantHistory?, AppRates?, Bool) {
+    private func read(_ asking: DecisionContext) async throws -> (QuestionHistory, AppRates?) {
         let (app, now) = (asking.app, asking.time.seconds)
         let known = asking.source.readsRates ? knownRates(app.number, now: now) : AppRates(signUps1h: 0, baseline: nil)
         let read = try await store.history.read(
             HistoryRequest(
                 team: app.teamNumber, group: app.groupNumber, subject: asking.subject,
                 ratesOfApp: known == nil ? app.number : nil,
-                appAccountMark: asking.appAccountMark, now: now), in: reads)
+                appAccountMark: asking.appAccountMark, velocity: velocity(asking), now: now), in: reads)
         if let fresh = read.rates { rates.withLock { $0[app.number] = (fresh, now) } }
-        return (read.history, asking.source.readsRates ? known ?? read.rates : nil, read.isAppAccountBound)
+        return (read, asking.source.readsRates ? known ?? read.rates : nil)
     }
 
     /// What is known of the device that the question names; its account is one of the device's from now on.
     private func device(_ asking: DecisionContext) async throws -> DeviceFacts? {
         guard let device = asking.question.device,
-            let account = asking.token?.name ?? asking.question.sub ?? asking.question.appAccount
+            let account = asking.account
         else { return nil }
         return try await executor.run { [store] in
             try store.devices.facts(device: device, app: asking.app.number, account: account, now: asking.time.seconds)
@@ -252,6 +264,7 @@ package final class DecisionService: Sendable {
         if let nonce, let token = asking.token, let used = memory.consume(nonce) {
             return try repeated(used, by: token, event: asking.question.event.rawValue)
         }
+        if let velocity = velocity(asking) { log.velocity.count(velocity.tallies(inbox: nil), view.event) }
         if let decisionWrite = DecisionBuilder.decisionWrite(
             record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
         {

@@ -10,7 +10,7 @@ package struct PolicyDiff: Sendable {
 
     /// One thing that differs.
     package struct Item: Sendable, Equatable {
-        /// signals, constants, lists, live lists, challenges, defaults, rules or guarantees.
+        /// signals, constants, lists, live lists, counters, challenges, defaults, rules or guarantees.
         package let section: String
         package let kind: Kind
         /// A signal's name, a rule's id, a guarantee's condition.
@@ -38,6 +38,7 @@ package struct PolicyDiff: Sendable {
             + Self.compare("signals", old.signals.map(Self.signal), new.signals.map(Self.signal))
             + Self.compare("constants", Self.constants(old), Self.constants(new)) + Self.lists(old, new)
             + Self.compare("live lists", Self.liveLists(old), Self.liveLists(new))
+            + Self.compare("counters", Self.counters(old), Self.counters(new))
             + Self.compare("challenges", Self.challenges(old), Self.challenges(new))
             + Self.compare("defaults", Self.defaults(old), Self.defaults(new))
             + Self.compare("rules", old.rules.map { Self.rule($0, old) }, new.rules.map { Self.rule($0, new) })
@@ -86,6 +87,19 @@ package struct PolicyDiff: Sendable {
 
     private static func constants(_ policy: Policy) -> [Thing] {
         policy.scope.constants.sorted { $0.key < $1.key }.map { ($0.key, [("value", $0.value.text)]) }
+    }
+
+    private static func counters(_ policy: Policy) -> [Thing] {
+        policy.counters.map { counter in
+            let events = PolicyEvent.allCases.filter(counter.events.contains).map(\.rawValue).joined(separator: ", ")
+            return (
+                counter.name,
+                [
+                    ("key", counter.key.text), ("window", "\(counter.window) s"), ("events", events),
+                    ("distinct", counter.distinct?.text ?? "no"),
+                ]
+            )
+        }
     }
 
     private static func liveLists(_ policy: Policy) -> [Thing] {

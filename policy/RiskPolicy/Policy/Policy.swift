@@ -65,6 +65,8 @@ package struct Policy: Sendable {
     package let signals: [SignalDeclaration]
     /// Weakest first.
     package let challenges: [PolicyChallenge]
+    /// What it has counted, in the order of the file.
+    package let counters: [PolicyCounter]
     /// In the order of the file; `RuleSet` counts by it.
     package let rules: [PolicyRule]
     /// In the order of the file.
@@ -86,6 +88,7 @@ package struct Policy: Sendable {
         version = parts.version
         signals = parts.signals
         challenges = parts.challenges
+        counters = parts.counters
         rules = parts.rules
         guarantees = parts.guarantees
         errorChallenge = parts.errorChallenge
@@ -117,6 +120,7 @@ struct PolicyParts {
     var name = ""
     var version = ""
     var signals: [SignalDeclaration] = []
+    var counters: [PolicyCounter] = []
     var challenges: [PolicyChallenge] = []
     var rules: [PolicyRule] = []
     var guarantees: [PolicyGuarantee] = []

@@ -5,7 +5,7 @@ import Support
 import Yams
 
 extension PolicyLoader {
-    private func events(_ node: Node?, _ what: String) -> Set<PolicyEvent>? {
+    func events(_ node: Node?, _ what: String) -> Set<PolicyEvent>? {
         guard let nodes = reader.list(node, what) else { return nil }
         var events: Set<PolicyEvent> = []
         for node in nodes {

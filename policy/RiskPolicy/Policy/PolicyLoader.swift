@@ -53,11 +53,12 @@ package struct PolicyLoader {
         guard
             let fields = reader.fields(
                 root, "a policy", required: ["policy", "version", "challenges", "defaults", "signals", "rules"],
-                optional: ["description", "constants", "lists", "live_lists", "guarantees"])
+                optional: ["description", "constants", "lists", "live_lists", "counters", "guarantees"])
         else { return [] }
         parts.name = label(fields["policy"], "policy")
         parts.version = label(fields["version"], "version")
         if let node = fields["signals"] { readSignals(node) }
+        if let node = fields["counters"] { readCounters(node) }
         parts.scope.declare("now", .timestamp)
         parts.scope.allowsHasOfVariable = true
         if let node = fields["constants"] { readConstants(node) }
@@ -165,6 +166,10 @@ package struct PolicyLoader {
             }
         } else {
             guard let standard = StandardSignals.types[name] else {
+                guard !name.hasPrefix("velocity.") else {
+                    reader.report(nameNode, "'\(name)' is declared under 'counters', not here")
+                    return nil
+                }
                 let hint = suggestion(for: name, among: Array(StandardSignals.types.keys))
                 reader.report(
                     nameNode, "Postern supplies no signal '\(name)'\(hint); an operator's own signals must begin with 'context.'")

@@ -11,6 +11,8 @@ package enum PolicyFileLimits {
     package static let maximumSignals = 200
     /// Live lists of one policy.
     package static let maximumLiveLists = 50
+    /// Counters of one policy: each is read, and most are written, with every decision.
+    package static let maximumCounters = 16
     /// Challenges of one policy: one bit each in a byte.
     package static let maximumChallenges = 8
     /// Guarantees of one policy: each is evaluated with every decision.

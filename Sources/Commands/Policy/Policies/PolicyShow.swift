@@ -101,6 +101,11 @@ struct PolicyShow: ParsableCommand {
             let names = policy.liveLists.map { "\($0.name) (\($0.kind.rawValue)\($0.isTeams ? ", of the team" : ""))" }
             lines.append("live lists: \(names.joined(separator: ", "))")
         }
+        for counter in policy.counters {
+            let events = PolicyEvent.allCases.filter(counter.events.contains).map(\.rawValue).joined(separator: ", ")
+            let what = counter.distinct.map { "distinct \($0.text)" } ?? "questions"
+            lines.append("counter \(counter.name): \(what) of a \(counter.key.text) in \(counter.window) s, at \(events)")
+        }
         return lines.joined(separator: "\n")
     }
 

@@ -1,0 +1,40 @@
+// What a question adds to the counters of its policy, and what they hold then.
+
+import RiskPolicy
+
+/// A question as it was counted.
+struct CountedVelocity: Sendable {
+    let tallies: [VelocityTally]
+    let event: PolicyEvent
+    /// By the counter's place.
+    let counts: [Int: Int64]
+}
+
+extension DecisionService {
+    /// What the policy counts of a question; nil where it counts nothing.
+    func velocity(_ asking: DecisionContext) -> VelocityQuestion? {
+        let counters = asking.policy.policy.counters
+        guard !counters.isEmpty else { return nil }
+        return VelocityQuestion(
+            counters: counters, team: asking.app.teamNumber, account: asking.account, device: asking.question.device,
+            context: Dictionary(asking.context.map { ($0.name, $0.value.text) }, uniquingKeysWith: { first, _ in first }),
+            marks: store.decisionMarks, now: asking.time.seconds)
+    }
+
+    /// Counts a question, once.
+    /// - Parameter turn: that of the buffer before the store was read.
+    func count(_ read: QuestionHistory, _ event: PolicyEvent, turn: Int) async throws -> CountedVelocity? {
+        guard !read.tallies.isEmpty else { return nil }
+        var (stored, turn) = (read.stored, turn)
+        while true {
+            if let counts = log.velocity.count(read.tallies, event, stored: stored, turn: turn) {
+                let byCounter = zip(read.tallies, counts).map { ($0.counter, $1) }
+                return CountedVelocity(
+                    tallies: read.tallies, event: event, counts: Dictionary(uniqueKeysWithValues: byCounter))
+            }
+            // Written meanwhile: what was read may lack it. This happens five times a second at the most.
+            turn = log.velocity.turn
+            stored = try await executor.run { [store] in try store.velocity.stored(read.tallies) }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+// Counts of policies on their way into the store: they count at once on this host, and within a second on the others.
+
+import Database
+import RiskPolicy
+import Synchronization
+
+/// Counts from any thread. What was counted since the last `flush` is lost when the process is killed: it is called several times
+/// a second.
+package final class VelocityBuffer: Sendable {
+    /// A row that is not stored yet.
+    private struct Waiting {
+        var row: VelocityRow
+        /// Whether the store did not have it in the window: only then one more is distinct.
+        let isNew: Bool
+    }
+
+    private struct State {
+        /// By mark, then by part: a counter reads all parts of one mark.
+        typealias Rows = [[UInt8]: [[UInt8]: Waiting]]
+
+        var waiting: Rows = [:]
+        /// What `flush` is writing just now.
+        var writing: Rows = [:]
+        /// How many rows are in `waiting`.
+        var count = 0
+        /// Flushes that ended: what was read before one of them may lack what it wrote.
+        var turn = 0
+        var dropped = 0
+
+        mutating func add(_ tally: VelocityTally, by count: Int64, isNew: Bool, capacity: Int) {
+            if waiting[tally.mark]?[tally.part] != nil {
+                waiting[tally.mark]?[tally.part]?.row.count += count
+                waiting[tally.mark]?[tally.part]?.row.slice = tally.slice
+                waiting[tally.mark]?[tally.part]?.row.endsAt = tally.endsAt
+            } else if self.count < capacity {
+                let row = VelocityRow(count: count, slice: tally.slice, endsAt: tally.endsAt)
+                waiting[tally.mark, default: [:]][tally.part] = Waiting(row: row, isNew: isNew)
+                self.count += 1
+            } else {
+                dropped += 1
+            }
+        }
+
+        /// What waits counts, and what is being written.
+        func count(_ tally: VelocityTally, _ stored: StoredVelocity) -> Int64 {
+            let parts = [waiting[tally.mark], writing[tally.mark]].compactMap { $0 }
+            guard tally.isDistinct else {
+                let rows = parts.joined().map(\.value.row).filter { $0.slice >= tally.since }
+                return max(0, rows.reduce(stored.count) { $0 + $1.count })
+            }
+            let new = parts.reduce(into: Set<[UInt8]>()) { new, rows in
+                for (part, row) in rows where row.isNew && row.row.slice >= tally.since { new.insert(part) }
+            }
+            return min(VelocityLimits.distinct, stored.count + Int64(new.count))
+        }
+    }
+
+    private let repository: VelocityRepository
+    private let capacity: Int
+    private let state = Mutex(State())
+    /// One flush at a time.
+    private let flushing = Mutex(())
+
+    package init(_ repository: VelocityRepository, capacity: Int = VelocityLimits.waiting) {
+        self.repository = repository
+        self.capacity = capacity
+    }
+
+    /// Ask before the store is read, and hand it to `count`.
+    package var turn: Int { state.withLock { $0.turn } }
+
+    /// How many could not be counted for lack of room, since the start.
+    package var dropped: Int { state.withLock { $0.dropped } }
+
+    /// Counts a question, of an event that each of the tallies may count or not, and says what each counter holds, the question
+    /// included.
+    /// - Parameters:
+    ///   - stored: what the store held, tally by tally.
+    ///   - turn: of before the store was asked.
+    /// - Returns: counts, tally by tally; nil, and nothing is counted, where a flush ended meanwhile: ask the store again.
+    package func count(
+        _ tallies: [VelocityTally], _ event: PolicyEvent, stored: [StoredVelocity], turn: Int
+    ) -> [Int64]? {
+        state.withLock { state in
+            guard state.turn == turn else { return nil }
+            var counts: [Int64] = []
+            for (index, tally) in tallies.enumerated() {
+                let stored = stored.indices.contains(index) ? stored[index] : StoredVelocity()
+                if tally.events.contains(event) { state.add(tally, by: 1, isNew: !stored.holdsOwn, capacity: capacity) }
+                counts.append(state.count(tally, stored))
+            }
+            return counts
+        }
+    }
+
+    /// Counts a question for which the store could not be asked.
+    package func count(_ tallies: [VelocityTally], _ event: PolicyEvent) {
+        state.withLock { state in
+            for tally in tallies where tally.events.contains(event) { state.add(tally, by: 1, isNew: true, capacity: capacity) }
+        }
+    }
+
+    /// Takes back what was counted for a question that turned out to be none: one that is answered as it was before.
+    package func takeBack(_ tallies: [VelocityTally], _ event: PolicyEvent) {
+        state.withLock { state in
+            // What is distinct was counted by the question that came first as well.
+            for tally in tallies where tally.events.contains(event) && !tally.isDistinct {
+                state.add(tally, by: -1, isNew: false, capacity: capacity)
+            }
+        }
+    }
+
+    /// Writes what waits; what cannot be written waits on, and the error is thrown.
+    package func flush() throws(StoreFailure) {
+        try flushing.withLock { _ throws(StoreFailure) in try writeAll() }
+    }
+
+    private func writeAll() throws(StoreFailure) {
+        let taken = state.withLock { state in
+            state.writing = state.waiting
+            (state.waiting, state.count) = ([:], 0)
+            return state.writing
+        }
+        guard !taken.isEmpty else { return }
+        var rows: [VelocityRepository.Key: VelocityRow] = [:]
+        for (mark, parts) in taken {
+            for (part, waiting) in parts { rows[VelocityRepository.Key(mark: mark, part: part)] = waiting.row }
+        }
+        do {
+            try repository.add(rows)
+            state.withLock { state in
+                state.writing = [:]
+                state.turn += 1
+            }
+        } catch {
+            state.withLock { state in
+                state.writing = [:]
+                for (mark, parts) in taken {
+                    state.waiting[mark, default: [:]].merge(parts) { newer, older in
+                        var merged = newer
+                        merged.row.count += older.row.count
+                        return merged
+                    }
+                }
+                state.count = state.waiting.values.reduce(0) { $0 + $1.count }
+            }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,124 @@
+// Counts of policies in the store: read with a question's history, written once a second for many questions.
+
+import Accounts
+import Database
+
+/// Limits of what is counted.
+package enum VelocityLimits {
+    /// What is distinct is counted up to here: a policy asks whether there are many, and each costs a row.
+    package static let distinct: Int64 = 1_000
+    /// Rows that are kept; beyond them those that end first go, whatever their windows.
+    package static let rows: Int64 = 5_000_000
+    /// Rows that may wait to be written while the store is away.
+    package static let waiting = 100_000
+}
+
+/// What the store holds for a tally.
+package struct StoredVelocity: Sendable, Hashable {
+    package var count: Int64
+    /// Of what is distinct: whether the question's own is among them.
+    package var holdsOwn: Bool
+
+    package init(count: Int64 = 0, holdsOwn: Bool = false) { (self.count, self.holdsOwn) = (count, holdsOwn) }
+}
+
+/// What is added to a row.
+package struct VelocityRow: Sendable, Hashable {
+    package var count: Int64
+    package var slice: Int64
+    package var endsAt: Int64
+
+    package init(count: Int64, slice: Int64, endsAt: Int64) { (self.count, self.slice, self.endsAt) = (count, slice, endsAt) }
+}
+
+/// Keeps counts.
+package struct VelocityRepository: Sendable {
+    /// Which row.
+    package struct Key: Sendable, Hashable {
+        package let mark: [UInt8]
+        package let part: [UInt8]
+
+        package init(mark: [UInt8], part: [UInt8]) { (self.mark, self.part) = (mark, part) }
+    }
+
+    let database: any Database
+
+    /// What the store holds now, tally by tally.
+    package func stored(_ tallies: [VelocityTally]) throws(StoreFailure) -> [StoredVelocity] {
+        try database.read { connection throws(StoreFailure) in try connection.storedVelocity(tallies) }
+    }
+
+    /// Adds to rows, and makes those that are not there.
+    package func add(_ rows: [Key: VelocityRow]) throws(StoreFailure) {
+        guard !rows.isEmpty else { return }
+        // In one order on every host: of two that write the same rows, one waits for the other.
+        let sorted = rows.sorted { $0.key < $1.key }
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.insert(
+                sorted.map { [$0.key.mark, $0.key.part, $0.value.slice, $0.value.count, $0.value.endsAt] },
+                into: "velocity (mark, part, slice, count, ends_at)",
+                """
+                ON CONFLICT (mark, part) DO UPDATE SET count = velocity.count + excluded.count, ends_at = excluded.ends_at,
+                    slice = CASE WHEN excluded.slice > velocity.slice THEN excluded.slice ELSE velocity.slice END
+                """)
+        }
+    }
+
+    /// Deletes at most 1,000 rows that count nowhere any more; how many went.
+    package func deleteExpired(now: Int64) throws(StoreFailure) -> Int { try delete("ends_at <= \(now)", limit: 1_000) }
+
+    /// Where there are more rows than `limit`, those that end first go.
+    package func trim(to limit: Int64 = VelocityLimits.rows) throws(StoreFailure) {
+        let count: Int64 = try database.read { connection throws(StoreFailure) in
+            try connection.value("SELECT COUNT(*) FROM velocity") ?? 0
+        }
+        var excess = count - limit
+        while excess > 0 {
+            let deleted = try delete("1 = 1", limit: min(1_000, excess))
+            if deleted == 0 { return }
+            excess -= Int64(deleted)
+        }
+    }
+
+    private func delete(_ condition: SQL, limit: Int64) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(
+                """
+                DELETE FROM velocity WHERE (mark, part) IN (
+                    SELECT mark, part FROM velocity WHERE \(condition) ORDER BY ends_at LIMIT \(limit))
+                """)
+        }
+    }
+}
+
+extension VelocityRepository.Key: Comparable {
+    package static func < (first: Self, second: Self) -> Bool {
+        first.mark == second.mark
+            ? first.part.lexicographicallyPrecedes(second.part) : first.mark.lexicographicallyPrecedes(second.mark)
+    }
+}
+
+extension DatabaseConnection {
+    /// What is stored for tallies, within a transaction that reads.
+    func storedVelocity(_ tallies: [VelocityTally]) throws(StoreFailure) -> [StoredVelocity] {
+        var stored: [StoredVelocity] = []
+        for tally in tallies {
+            let row =
+                tally.isDistinct
+                ? try row(
+                    """
+                    SELECT COUNT(*) AS count, COALESCE(MAX(CASE WHEN part = \(tally.part) THEN 1 ELSE 0 END), 0) AS own
+                    FROM (SELECT part FROM velocity WHERE mark = \(tally.mark) AND slice >= \(tally.since)
+                        LIMIT \(VelocityLimits.distinct)) AS found
+                    """)
+                : try row(
+                    """
+                    SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) AS count, 0 AS own FROM velocity
+                    WHERE mark = \(tally.mark) AND slice >= \(tally.since)
+                    """)
+            guard let row else { return [] }
+            stored.append(StoredVelocity(count: try row["count"], holdsOwn: try row["own"]))
+        }
+        return stored
+    }
+}

@@ -1,0 +1,81 @@
+// What one question is to a counter of the policy: which row it reads, and which it adds to.
+
+import Accounts
+import RiskPolicy
+
+/// One counter's view of one question, with nothing of it in the clear.
+package struct VelocityTally: Sendable, Hashable {
+    /// The counter's place among the policy's.
+    package let counter: Int
+    /// `DecisionMarks.velocity` of the value that is counted by.
+    package let mark: [UInt8]
+    /// The row of the mark that this question is counted in: its slice, or the mark of what is distinct.
+    package let part: [UInt8]
+    package let isDistinct: Bool
+    /// The slice of now.
+    package let slice: Int64
+    /// The first slice that counts.
+    package let since: Int64
+    /// Seconds since 1970: from then on the row counts nowhere.
+    package let endsAt: Int64
+    /// The events that count.
+    package let events: Set<PolicyEvent>
+}
+
+/// What of a question can be counted by.
+package struct VelocityQuestion: Sendable {
+    package var counters: [PolicyCounter]
+    /// The store's number of the team that asks.
+    package var team: Int64
+    /// How the question names the account; nil where it names none.
+    package var account: String?
+    package var device: String?
+    /// By the name behind `context.`.
+    package var context: [String: String]
+    package var marks: DecisionMarks
+    /// Seconds since 1970.
+    package var now: Int64
+
+    package init(
+        counters: [PolicyCounter], team: Int64, account: String?, device: String?, context: [String: String],
+        marks: DecisionMarks, now: Int64
+    ) {
+        self.counters = counters
+        self.team = team
+        self.account = account
+        self.device = device
+        self.context = context
+        self.marks = marks
+        self.now = now
+    }
+
+    /// The tallies of all counters for which the question has what they need.
+    /// - Parameter inbox: a keyed hash of the account's inbox; nil where none is known.
+    package func tallies(inbox: [UInt8]?) -> [VelocityTally] {
+        counters.indices.compactMap { index in
+            let counter = counters[index]
+            guard let mark = mark(counter, counter.key, inbox) else { return nil }
+            let slice = now / counter.slice
+            var part = withUnsafeBytes(of: slice.bigEndian) { Array($0) }
+            if let distinct = counter.distinct {
+                guard let value = self.mark(counter, distinct, inbox) else { return nil }
+                part = value
+            }
+            return VelocityTally(
+                counter: index, mark: mark, part: part, isDistinct: counter.distinct != nil, slice: slice,
+                since: (now - counter.window) / counter.slice, endsAt: (slice + 1) * counter.slice + counter.window,
+                events: counter.events)
+        }
+    }
+
+    private func mark(_ counter: PolicyCounter, _ key: PolicyCounter.Key, _ inbox: [UInt8]?) -> [UInt8]? {
+        let value: String? =
+            switch key {
+            case .account: account
+            case .device: device
+            case .inbox: inbox.map { String(decoding: $0.flatMap { [0x41 + $0 >> 4, 0x41 + $0 & 15] }, as: UTF8.self) }
+            case .context(let name): context[name]
+            }
+        return value.map { marks.velocity(team: team, counter: counter.definition, key: key.text, value: $0) }
+    }
+}

@@ -1,0 +1,146 @@
+// What policies count, asked for as a backend does: what is counted, when it ends, and what no one else learns of it.
+
+import Accounts
+import CEL
+import Database
+import Decisions
+import RiskPolicy
+import Testing
+
+@Suite struct VelocityTests {
+    private static let text = """
+        policy: p
+        version: "1"
+        challenges: [{kind: human_check}]
+        defaults: {challenge: human_check}
+        signals: {event: string, context.network: string?}
+        counters:
+          sign_ups: {key: context.network, window: 1h, events: [sign_up]}
+          accounts: {key: context.network, window: 1d, events: [sign_up, sign_in], distinct: account}
+          inbox_accounts: {key: inbox, window: 1h, events: [sign_in], distinct: context.network}
+        rules:
+        - {id: many, effect: require, events: [sign_up], challenge: human_check, reason: MANY, condition: velocity.sign_ups >= 3}
+        - {id: accounts, effect: require, events: [sign_in], challenge: human_check, reason: ACCOUNTS, condition: velocity.accounts >= 4}
+        """
+
+    private func fixture() async throws -> DecisionFixture {
+        let stored = StoredPolicy(
+            name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
+        return try await DecisionFixture(policy: LoadedPolicy(stored))
+    }
+
+    /// Asks with a fresh token.
+    @discardableResult
+    private func ask(
+        _ bench: DecisionFixture, _ subject: String, network: String = "n", event: PolicyEvent = .signUp, nonce: String? = nil,
+        isOther: Bool = false
+    ) async throws -> Response {
+        let app = isOther ? DecisionFixture.foreignApp : DecisionFixture.app
+        return try await bench.ask(
+            DecisionRequest(
+                event: event, clientID: app, identityToken: bench.token(subject, status: 1, nonce: nonce, app: app),
+                nonce: nonce, context: [("network", .string(network))]), team: isOther ? bench.other : bench.juice)
+    }
+
+    @Test func theThirdSignUpOfANetworkIsAskedAndTheWindowEnds() async throws {
+        let bench = try await fixture()
+        #expect(try await ask(bench, "a").decision == "allow")
+        #expect(try await ask(bench, "b").decision == "allow")
+        #expect(try await ask(bench, "other", network: "m").decision == "allow")
+        let third = try await ask(bench, "c")
+        #expect(third.decision == "require_verification")
+        #expect(third.reasons == ["MANY"])
+        // Written, or not written yet, it counts the same.
+        try bench.log.flush()
+        #expect(try await ask(bench, "d").decision == "require_verification")
+        #expect(try bench.logged(third.id).signals.contains(#""velocity.sign_ups":3"#))
+        // What is distinct is the account: one that comes again is not one more.
+        #expect(try await ask(bench, "a", event: .signIn).decision == "require_verification")
+        bench.clock.advance(3_600 + 3_600 / 32)
+        #expect(try await ask(bench, "e").decision == "allow")
+        #expect(try await ask(bench, "a", event: .signIn).decision == "require_verification")
+        bench.clock.advance(86_400 + 86_400 / 32)
+        #expect(try await ask(bench, "a", event: .signIn).decision == "allow")
+    }
+
+    @Test func anotherTeamsQuestionsAreNothingToATeam() async throws {
+        let bench = try await fixture()
+        for subject in ["a", "b", "c"] { try await ask(bench, subject, isOther: true) }
+        try bench.log.flush()
+        #expect(try await ask(bench, "a").decision == "allow")
+        #expect(try await ask(bench, "a", isOther: true).decision == "require_verification")
+    }
+
+    @Test func aQuestionThatIsAskedAgainWithItsNonceCountsOnce() async throws {
+        let bench = try await fixture()
+        for _ in 0..<5 { #expect(try await ask(bench, "a", nonce: "once").decision == "allow") }
+        #expect(try await ask(bench, "b", nonce: "two").decision == "allow")
+        #expect(try await ask(bench, "c", nonce: "three").decision == "require_verification")
+    }
+
+    @Test func questionsAtOnceEachCountOneMore() async throws {
+        let bench = try await fixture()
+        let asked = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number in 0..<40 {
+                group.addTask {
+                    if number % 8 == 0 { try bench.log.flush() }
+                    return try await self.ask(bench, "s\(number)").decision == "allow"
+                }
+            }
+            return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(asked == 2)
+    }
+
+    /// The same sub on the same inbox of this installation, from three networks.
+    @Test func anInboxIsCountedByWithoutItsAddress() async throws {
+        let bench = try await fixture()
+        let sub = try bench.user("u")
+        var signals = ""
+        for network in ["n1", "n2", "n1", "n3"] {
+            let answer = try await bench.ask(
+                DecisionRequest(
+                    event: .signIn, clientID: DecisionFixture.app, sub: sub, context: [("network", .string(network))]))
+            signals = try bench.logged(answer.id).signals
+        }
+        #expect(signals.contains(#""velocity.inbox_accounts":3"#))
+        let rows = try bench.database.read { connection throws(StoreFailure) in try connection.rows("SELECT * FROM velocity") }
+        #expect(rows.count == 6)
+        #expect(!"\(rows)".contains("n1"))
+    }
+
+    @Test func whileTheStoreIsAwayCountsAreMissingAndGoOnAfterwards() async throws {
+        let bench = try await fixture()
+        for subject in ["a", "b"] { try await ask(bench, subject) }
+        try bench.log.flush()
+        try bench.storeIsAway(true)
+        let away = try await ask(bench, "c")
+        #expect(away.degraded)
+        #expect(throws: (any Error).self) { try bench.log.flush() }
+        try bench.storeIsAway(false)
+        let back = try await ask(bench, "d")
+        #expect(try bench.logged(back.id).signals.contains(#""velocity.sign_ups":4"#))
+    }
+
+    /// A process that is killed loses what it had not written, and nothing else; another host sees what is written.
+    @Test func anotherHostSeesWhatIsWritten() async throws {
+        let bench = try await fixture()
+        try await ask(bench, "a")
+        try bench.log.flush()
+        try await ask(bench, "b")
+        let other = DecisionLogBuffer(bench.store.decisions, bench.store.decisionWrites)
+        let question = VelocityQuestion(
+            counters: try LoadedPolicy(
+                StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets)
+            ).policy.counters, team: bench.juice.number, account: "x", device: nil, context: ["network": "n"],
+            marks: bench.store.decisionMarks, now: bench.clock.now)
+        let tallies = question.tallies(inbox: nil)
+        func seen() throws -> [Int64]? {
+            other.velocity.count(
+                tallies, .sensitiveAction, stored: try bench.store.velocity.stored(tallies), turn: other.velocity.turn)
+        }
+        #expect(try seen() == [1, 1])
+        try bench.log.flush()
+        #expect(try seen() == [2, 2])
+    }
+}

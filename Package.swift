@@ -87,7 +87,10 @@ let package = Package(
             path: "policy/RiskPolicy", swiftSettings: pure),
         .target(
             name: "PolicyRules", path: "policy/rules",
-            resources: [.embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml")], swiftSettings: strict),
+            resources: [
+                .embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml"), .embedInCode("domains/disposable.txt"),
+                .embedInCode("domains/relay.txt"), .embedInCode("domains/providers.txt"),
+            ], swiftSettings: strict),
 
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
@@ -397,8 +400,8 @@ let package = Package(
         .testTarget(
             name: "DecisionTests",
             dependencies: [
-                "AppAttest", "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PosternSQLite", "SignIn", "MailCrypto",
-                "InternetMessage", "JSON", "PasskeyTesting", "PostfixHarness", "Support", "TestSupport", logging,
+                "AppAttest", "CEL", "Decisions", "RiskPolicy", "Accounts", "Database", "PolicyRules", "PosternSQLite", "SignIn",
+                "MailCrypto", "InternetMessage", "JSON", "PasskeyTesting", "PostfixHarness", "Support", "TestSupport", logging,
             ], exclude: ["default-policy-versions.txt"], swiftSettings: strict),
         .testTarget(
             name: "APITests",

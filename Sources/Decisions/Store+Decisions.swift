@@ -4,7 +4,7 @@ import Accounts
 
 extension Store {
     /// What was known of a user when a question was asked.
-    package var history: HistoryRepository { HistoryRepository(database: database) }
+    package var history: HistoryRepository { HistoryRepository(database: database, sealer: sealer) }
     /// The log.
     package var decisions: DecisionRepository { DecisionRepository(database: database) }
     /// What a decision writes, log and history together.

@@ -13,7 +13,9 @@ import Testing
             name: "c", key: .context("k"), window: window, events: [.signIn], distinct: distinct ? .account : nil)
     }
 
-    private func tally(_ test: TestStore, _ counter: PolicyCounter, _ key: String, _ account: String, _ now: Int64) -> VelocityTally {
+    private func tally(
+        _ test: TestStore, _ counter: PolicyCounter, _ key: String, _ account: String, _ now: Int64
+    ) -> VelocityTally {
         VelocityQuestion(
             counters: [counter], team: 1, account: account, device: nil, context: ["k": key], marks: test.store.decisionMarks,
             now: now

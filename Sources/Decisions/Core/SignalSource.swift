@@ -29,6 +29,7 @@ package struct SignalSource: Sendable {
         case inboxSignUps = "inbox.signups_24h"
         case inboxDeletions = "inbox.deletions_30d"
         case inboxBounces = "inbox.bounces_7d"
+        case inboxDomainClass = "inbox.domain_class"
         case failedChecks = "checks.failed_24h"
         case passedChecks = "checks.passed_90d"
         case sinceHumanCheck = "checks.hours_since_human_check"
@@ -79,6 +80,8 @@ package struct SignalSource: Sendable {
     private let slots: [(kind: Kind, slot: Int)]
     /// By the place of the counter.
     private let velocitySlots: [(name: String, slot: Int)]
+    /// Whether it reads where the inbox is.
+    package let readsDomainClass: Bool
     /// Whether it reads the rates of the app.
     package let readsRates: Bool
 
@@ -86,6 +89,7 @@ package struct SignalSource: Sendable {
         self.policy = policy
         slots = Kind.allCases.compactMap { kind in policy.slot(named: kind.rawValue).map { (kind, $0) } }
         velocitySlots = policy.counters.map { ($0.signal, policy.slot(named: $0.signal) ?? -1) }
+        readsDomainClass = slots.contains { $0.kind == .inboxDomainClass }
         readsRates = slots.contains { $0.kind == .appSignUps || $0.kind == .appBaseline }
     }
 
@@ -212,6 +216,7 @@ package struct SignalSource: Sendable {
             return .int(inbox.signUps24h + (isOwnToCome ? 1 : 0))
         case .inboxDeletions: return int(history?.inbox?.deletions30d)
         case .inboxBounces: return int(history?.inbox?.bounces7d)
+        case .inboxDomainClass: return history?.domainClass.map { .string($0.rawValue) } ?? .missing
         case .failedChecks: return grant == nil && !isNewWithToken ? .missing : count(history?.failedChecks24h)
         case .passedChecks: return grant == nil && !isNewWithToken ? .missing : count(history?.passedChecks90d)
         case .sinceHumanCheck: return hours(since: history?.lastPasses.humanCheck, now)

@@ -57,17 +57,12 @@ package struct GrantHistory: Sendable, Hashable {
         /// Nil where deletions are not known.
         package var deletions30d: Int64?
         package var bounces7d: Int64
-        /// A keyed hash of it; nil where it is not known.
-        package var mark: [UInt8]?
 
-        package init(
-            signUps24h: Int64, isOwnSignUpCounted: Bool, deletions30d: Int64?, bounces7d: Int64, mark: [UInt8]? = nil
-        ) {
+        package init(signUps24h: Int64, isOwnSignUpCounted: Bool, deletions30d: Int64?, bounces7d: Int64) {
             self.signUps24h = signUps24h
             self.isOwnSignUpCounted = isOwnSignUpCounted
             self.deletions30d = deletions30d
             self.bounces7d = bounces7d
-            self.mark = mark
         }
     }
 
@@ -87,6 +82,10 @@ package struct GrantHistory: Sendable, Hashable {
     package var forwardingToggles7d: Int64
     package var rejoins30d: Int64
     package var inbox: InboxFacts?
+    /// A keyed hash of the inbox, to count by.
+    package var inboxMark: [UInt8]?
+    /// Where the inbox is; nil where no one asked, or there is none of ours.
+    package var domainClass: DomainClass?
     package var failedChecks24h: Int64
     package var passedChecks90d: Int64
     package var lastPasses: LastPasses

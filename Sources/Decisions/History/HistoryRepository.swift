@@ -17,12 +17,14 @@ package struct HistoryRequest: Sendable {
     package var appAccountMark: [UInt8]?
     /// What the policy counts of the question; nil where it counts nothing.
     package var velocity: VelocityQuestion?
+    /// Says where an inbox is, by its domain; nil where the policy does not ask.
+    package var domainClass: (@Sendable (String) -> DomainClass)?
     /// Seconds since 1970.
     package var now: Int64
 
     package init(
         team: Int64, group: Int64, subject: GrantSubject?, ratesOfApp: Int64?, appAccountMark: [UInt8]?,
-        velocity: VelocityQuestion? = nil, now: Int64
+        velocity: VelocityQuestion? = nil, domainClass: (@Sendable (String) -> DomainClass)? = nil, now: Int64
     ) {
         self.team = team
         self.group = group
@@ -30,6 +32,7 @@ package struct HistoryRequest: Sendable {
         self.ratesOfApp = ratesOfApp
         self.appAccountMark = appAccountMark
         self.velocity = velocity
+        self.domainClass = domainClass
         self.now = now
     }
 }
@@ -37,7 +40,7 @@ package struct HistoryRequest: Sendable {
 /// What was read for a question, on one snapshot.
 package struct QuestionHistory: Sendable {
     /// Nil where there is no such account.
-    package let history: GrantHistory?
+    package fileprivate(set) var history: GrantHistory?
     /// Nil where they were not asked for.
     package let rates: AppRates?
     /// Whether the app's own account was bound by an upgrade before.
@@ -50,6 +53,7 @@ package struct QuestionHistory: Sendable {
 /// Reads for decisions.
 package struct HistoryRepository: Sendable {
     let database: any Database
+    let sealer: Sealer
 
     private static let day: Int64 = 86_400
 
@@ -76,12 +80,25 @@ package struct HistoryRepository: Sendable {
                 isAppAccountBound: try request.appAccountMark.map { row throws(StoreFailure) in
                     try connection.isUpgraded(team: request.team, appAccount: row)
                 } ?? false)
+            if let domainClass = request.domainClass, let account = read.history?.accountNumber {
+                read.history?.domainClass = try domain(ofInboxOf: account, connection).map(domainClass)
+            }
             if let velocity = request.velocity {
-                read.tallies = velocity.tallies(inbox: read.history?.inbox?.mark)
+                read.tallies = velocity.tallies(inbox: read.history?.inboxMark)
                 read.stored = try connection.storedVelocity(read.tallies)
             }
             return read
         }
+    }
+
+    /// The domain of the inbox that an account's mail goes to; nil where it has none of ours.
+    private func domain(ofInboxOf account: Int64, _ connection: any DatabaseConnection) throws(StoreFailure) -> String? {
+        let row = try connection.row(
+            """
+            SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = a.target_inbox
+            WHERE a.id = \(account)
+            """)
+        return try row.map { row throws(StoreFailure) in try sealer.inbox(row, user: row["user_id"]).revealed.domain }
     }
 
     // The longest statement, and each decision asks it: its texts are made once, with numbered places.
@@ -194,7 +211,8 @@ extension GrantHistory {
         if try row["inbox_id"] as Int64? != nil {
             inbox = try InboxFacts(
                 signUps24h: row["signups_24h"], isOwnSignUpCounted: row["own_signups_24h"], deletions30d: row["deletions_30d"],
-                bounces7d: row["inbox_bounces_7d"], mark: row["velocity_index"])
+                bounces7d: row["inbox_bounces_7d"])
+            inboxMark = try row["velocity_index"]
         }
     }
 }

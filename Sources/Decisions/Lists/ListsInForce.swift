@@ -63,6 +63,14 @@ package final class ListsInForce: Sendable {
         return names.filter { !$0.isTeams && current.lists[Key(team: nil, name: $0.name)]?.kind != $0.kind }
     }
 
+    /// The class of a domain, by the installation's own lists where it has them.
+    package func domainClass(_ domain: String) -> DomainClass {
+        let current = snapshot.withLock { $0 }
+        return DomainClass.of(domain) { kind in
+            DomainClass.lists[kind].flatMap { current?.lists[Key(team: nil, name: $0)] }.flatMap { $0.kind == .domain ? $0 : nil }
+        }
+    }
+
     private struct TeamLists: LiveLists {
         let snapshot: Snapshot
         let team: Int64

@@ -64,7 +64,7 @@ package final class DecisionService: Sendable {
 
     let store: Store
     private let policies: any PolicySource
-    private let lists: ListsInForce?
+    let lists: ListsInForce?
     private let verifier: any IdentityTokenVerifying
     let log: DecisionLogBuffer
     let commits: GroupCommit
@@ -229,7 +229,8 @@ package final class DecisionService: Sendable {
             HistoryRequest(
                 team: app.teamNumber, group: app.groupNumber, subject: asking.subject,
                 ratesOfApp: known == nil ? app.number : nil,
-                appAccountMark: asking.appAccountMark, velocity: velocity(asking), now: now), in: reads)
+                appAccountMark: asking.appAccountMark, velocity: velocity(asking), domainClass: domainClass(asking),
+                now: now), in: reads)
         if let fresh = read.rates { rates.withLock { $0[app.number] = (fresh, now) } }
         return (read, asking.source.readsRates ? known ?? read.rates : nil)
     }

@@ -10,8 +10,8 @@ package final class VelocityBuffer: Sendable {
     /// A row that is not stored yet.
     private struct Waiting {
         var row: VelocityRow
-        /// Whether the store did not have it in the window: only then one more is distinct.
-        let isNew: Bool
+        /// Of what is distinct: the slice that the store has it in; as long as that counts, it is not one more.
+        let stored: Int64?
     }
 
     private struct State {
@@ -27,14 +27,14 @@ package final class VelocityBuffer: Sendable {
         var turn = 0
         var dropped = 0
 
-        mutating func add(_ tally: VelocityTally, by count: Int64, isNew: Bool, capacity: Int) {
+        mutating func add(_ tally: VelocityTally, by count: Int64, stored: Int64?, capacity: Int) {
             if waiting[tally.mark]?[tally.part] != nil {
                 waiting[tally.mark]?[tally.part]?.row.count += count
                 waiting[tally.mark]?[tally.part]?.row.slice = tally.slice
                 waiting[tally.mark]?[tally.part]?.row.endsAt = tally.endsAt
             } else if self.count < capacity {
                 let row = VelocityRow(count: count, slice: tally.slice, endsAt: tally.endsAt)
-                waiting[tally.mark, default: [:]][tally.part] = Waiting(row: row, isNew: isNew)
+                waiting[tally.mark, default: [:]][tally.part] = Waiting(row: row, stored: stored)
                 self.count += 1
             } else {
                 dropped += 1
@@ -49,7 +49,7 @@ package final class VelocityBuffer: Sendable {
                 return max(0, rows.reduce(stored.count) { $0 + $1.count })
             }
             let new = parts.reduce(into: Set<[UInt8]>()) { new, rows in
-                for (part, row) in rows where row.isNew && row.row.slice >= tally.since { new.insert(part) }
+                for (part, row) in rows where row.row.slice >= tally.since && row.stored ?? -1 < tally.since { new.insert(part) }
             }
             return min(VelocityLimits.distinct, stored.count + Int64(new.count))
         }
@@ -86,7 +86,7 @@ package final class VelocityBuffer: Sendable {
             var counts: [Int64] = []
             for (index, tally) in tallies.enumerated() {
                 let stored = stored.indices.contains(index) ? stored[index] : StoredVelocity()
-                if tally.events.contains(event) { state.add(tally, by: 1, isNew: !stored.holdsOwn, capacity: capacity) }
+                if tally.events.contains(event) { state.add(tally, by: 1, stored: stored.own, capacity: capacity) }
                 counts.append(state.count(tally, stored))
             }
             return counts
@@ -96,7 +96,7 @@ package final class VelocityBuffer: Sendable {
     /// Counts a question for which the store could not be asked.
     package func count(_ tallies: [VelocityTally], _ event: PolicyEvent) {
         state.withLock { state in
-            for tally in tallies where tally.events.contains(event) { state.add(tally, by: 1, isNew: true, capacity: capacity) }
+            for tally in tallies where tally.events.contains(event) { state.add(tally, by: 1, stored: nil, capacity: capacity) }
         }
     }
 
@@ -105,7 +105,7 @@ package final class VelocityBuffer: Sendable {
         state.withLock { state in
             // What is distinct was counted by the question that came first as well.
             for tally in tallies where tally.events.contains(event) && !tally.isDistinct {
-                state.add(tally, by: -1, isNew: false, capacity: capacity)
+                state.add(tally, by: -1, stored: nil, capacity: capacity)
             }
         }
     }

@@ -16,10 +16,10 @@ package enum VelocityLimits {
 /// What the store holds for a tally.
 package struct StoredVelocity: Sendable, Hashable {
     package var count: Int64
-    /// Of what is distinct: whether the question's own is among them.
-    package var holdsOwn: Bool
+    /// Of what is distinct: the slice in which the question's own came last; nil where it is not among them.
+    package var own: Int64?
 
-    package init(count: Int64 = 0, holdsOwn: Bool = false) { (self.count, self.holdsOwn) = (count, holdsOwn) }
+    package init(count: Int64 = 0, own: Int64? = nil) { (self.count, self.own) = (count, own) }
 }
 
 /// What is added to a row.
@@ -107,17 +107,17 @@ extension DatabaseConnection {
                 tally.isDistinct
                 ? try row(
                     """
-                    SELECT COUNT(*) AS count, COALESCE(MAX(CASE WHEN part = \(tally.part) THEN 1 ELSE 0 END), 0) AS own
-                    FROM (SELECT part FROM velocity WHERE mark = \(tally.mark) AND slice >= \(tally.since)
+                    SELECT COUNT(*) AS count, MAX(CASE WHEN part = \(tally.part) THEN slice END) AS own
+                    FROM (SELECT part, slice FROM velocity WHERE mark = \(tally.mark) AND slice >= \(tally.since)
                         LIMIT \(VelocityLimits.distinct)) AS found
                     """)
                 : try row(
                     """
-                    SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) AS count, 0 AS own FROM velocity
+                    SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) AS count, NULL AS own FROM velocity
                     WHERE mark = \(tally.mark) AND slice >= \(tally.since)
                     """)
             guard let row else { return [] }
-            stored.append(StoredVelocity(count: try row["count"], holdsOwn: try row["own"]))
+            stored.append(StoredVelocity(count: try row["count"], own: try row["own"]))
         }
         return stored
     }

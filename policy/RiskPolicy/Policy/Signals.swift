@@ -38,6 +38,7 @@ package enum StandardSignals {
         "account.hours_since_transfer": "int?", "account.bounces_7d": "int?", "account.user_replies_30d": "int?",
         "account.forwarding_toggles_7d": "int?",
         "inbox.signups_24h": "int?", "inbox.deletions_30d": "int?", "inbox.bounces_7d": "int?",
+        "inbox.domain_class": "string?",
         "checks.failed_24h": "int?", "checks.passed_90d": "int?", "checks.hours_since_human_check": "int?",
         "checks.hours_since_email_code": "int?", "checks.hours_since_reauthenticate": "int?",
         "device.attested": "bool?", "device.assertions": "int?", "device.accounts": "int?",

@@ -1,4 +1,4 @@
-// What a question adds to the counters of its policy, and what they hold then.
+// What only some policies ask for: counts, and where an inbox is.
 
 import RiskPolicy
 
@@ -11,6 +11,12 @@ struct CountedVelocity: Sendable {
 }
 
 extension DecisionService {
+    /// Says where an inbox is, for a policy that asks.
+    func domainClass(_ asking: DecisionContext) -> (@Sendable (String) -> DomainClass)? {
+        guard asking.source.readsDomainClass else { return nil }
+        return { [lists] domain in lists?.domainClass(domain) ?? DomainClass.of(domain) }
+    }
+
     /// What the policy counts of a question; nil where it counts nothing.
     func velocity(_ asking: DecisionContext) -> VelocityQuestion? {
         let counters = asking.policy.policy.counters

@@ -78,14 +78,21 @@ package struct Routes {
     }
 
     /// For teams.
-    package func team(_ scope: Scope) -> RouteGroup<TeamContext> { group(.team(scope), scope) }
+    /// - Parameter bodyLimit: octets of a body, in place of what is configured.
+    package func team(_ scope: Scope, bodyLimit: Int? = nil) -> RouteGroup<TeamContext> {
+        group(.team(scope), scope, bodyLimit: bodyLimit)
+    }
     /// For the operator.
     package func `operator`(_ scope: Scope) -> RouteGroup<OperatorContext> { group(.operator(scope), scope) }
     /// For teams and the operator.
     package func either(_ scope: Scope) -> RouteGroup<KeyContext> { group(.either(scope), scope) }
 
-    private func group<Admitted: Caller>(_ access: RouteAccess, _ scope: Scope) -> RouteGroup<CallerContext<Admitted>> {
-        let admitted = router.group().add(middleware: AccessGate(keys: keys, limiter: limiter, clock: clock, scope: scope))
+    private func group<Admitted: Caller>(
+        _ access: RouteAccess, _ scope: Scope, bodyLimit: Int? = nil
+    ) -> RouteGroup<CallerContext<Admitted>> {
+        let limited = router.group()
+        if let bodyLimit { limited.add(middleware: BodyLimit(octets: bodyLimit)) }
+        let admitted = limited.add(middleware: AccessGate(keys: keys, limiter: limiter, clock: clock, scope: scope))
         return RouteGroup(group: admitted.group(context: CallerContext<Admitted>.self), access: access, table: table)
     }
 }

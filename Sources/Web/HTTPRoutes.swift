@@ -128,6 +128,7 @@ package enum HTTPRoutes {
         ]
         if let decisions = parts.decisions {
             modules.append(AttestationRoutes(common))
+            modules.append(ListRoutes(common))
             modules.append(DecisionRoutes(service: decisions.service, idempotency: decisions.idempotency))
         }
         if let page = parts.page { modules.append(page) }

@@ -21,6 +21,8 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
     package static let rejectionsRead = Scope(rawValue: "rejections:read")
     package static let eventsRead = Scope(rawValue: "events:read")
     package static let eventsWrite = Scope(rawValue: "events:write")
+    package static let listsRead = Scope(rawValue: "lists:read")
+    package static let listsWrite = Scope(rawValue: "lists:write")
     package static let usersRead = Scope(rawValue: "users:read")
     package static let usersWrite = Scope(rawValue: "users:write")
     package static let authorizationsWrite = Scope(rawValue: "authorizations:write")
@@ -37,6 +39,8 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
         (.rejectionsRead, [.team], "read why mail was refused"),
         (.eventsRead, [.team, .operator], "read the event outbox"),
         (.eventsWrite, [.team, .operator], "retry events"),
+        (.listsRead, [.team], "read the team's lists"),
+        (.listsWrite, [.team], "make and change the team's lists"),
         (.usersRead, [.operator], "list and show users"),
         (.usersWrite, [.operator], "create, change and delete users, inboxes and addresses"),
         (.authorizationsWrite, [.operator], "authorize a user at an app: for the operator's own sign-in page"),

@@ -1,0 +1,93 @@
+// /v1/lists over HTTP: a team keeps its own lists, and sees no other's.
+
+import API
+import Accounts
+import CEL
+import Decisions
+import Foundation
+import Logging
+import Testing
+
+@Suite struct ListRoutesTests {
+    private func fixture() throws -> (APIFixture, juice: String, other: String) {
+        let fixture = try APIFixture { [ListRoutes($0.parts)] }
+        _ = try fixture.store.teams.add(id: "other", name: "Other", APIFixture.change)
+        return (fixture, try fixture.key("juice"), try fixture.key("other"))
+    }
+
+    @Test func aTeamKeepsItsListsAndAnotherTeamHasItsOwn() async throws {
+        let (fixture, juice, other) = try fixture()
+        let made = try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"bad","kind":"range"}"#)
+        #expect(made.status == 201, "\(made.text)")
+        #expect(made.json["kind"].string == "range")
+        #expect(try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"bad","kind":"text"}"#).status == 409)
+        let added = try await fixture.ask(
+            .post, "/v1/lists/bad/entries", key: juice,
+            body: #"{"entries":[{"value":"198.51.100.7/24","reason":"farm"},{"value":"2001:db8::1","expires_at":"2099-01-01T00:00:00Z"}]}"#)
+        #expect(added.status == 200, "\(added.text)")
+        #expect(added.json["added"].number?.integer == 2)
+        let page = try await fixture.ask(.get, "/v1/lists/bad/entries?limit=1", key: juice)
+        #expect(page.text.contains("198.51.100.0/24"))
+        let cursor = try #require(page.json["next_cursor"].string)
+        let rest = try await fixture.ask(.get, "/v1/lists/bad/entries?cursor=\(cursor)", key: juice)
+        #expect(rest.text.contains("2001:db8::1") && rest.text.contains("2099-01-01T00:00:00Z"))
+        // Whoever looks a second later has it.
+        let lists = ListsInForce(fixture.store.liveLists, now: fixture.now, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let number = try fixture.store.teams.team("juice").number
+        #expect(lists.lists(team: number)?.contains("198.51.100.9", in: LiveListName("bad", .range, isTeams: true)) == true)
+        // Another team has none of that name, and a cursor of one serves no other.
+        for path in ["/v1/lists/bad", "/v1/lists/bad/entries"] {
+            #expect(try await fixture.ask(.get, path, key: other).status == 404)
+        }
+        #expect(try await fixture.ask(.post, "/v1/lists", key: other, body: #"{"name":"bad","kind":"text"}"#).status == 201)
+        #expect(try await fixture.ask(.get, "/v1/lists/bad/entries?cursor=\(cursor)", key: other).status == 400)
+        let removed = try await fixture.ask(
+            .post, "/v1/lists/bad/entries/remove", key: juice, body: #"{"values":["198.51.100.0/24","192.0.2.1"]}"#)
+        #expect(removed.json["removed"].number?.integer == 1)
+        #expect(removed.json["entries"].number?.integer == 1)
+        #expect(try await fixture.ask(.delete, "/v1/lists/bad", key: juice).status == 204)
+        #expect(try await fixture.ask(.delete, "/v1/lists/bad", key: juice).status == 404)
+        #expect(try await fixture.ask(.get, "/v1/lists", key: juice).text == #"{"items":[]}"#)
+        #expect(try await fixture.ask(.get, "/v1/lists", key: other).text.contains("bad"))
+    }
+
+    @Test(arguments: [
+        ("/v1/lists", #"{"name":"9a","kind":"text"}"#, 422), ("/v1/lists", #"{"name":"a","kind":"regex"}"#, 422),
+        ("/v1/lists", #"{"name":"a"}"#, 422), ("/v1/lists/bad/entries", #"{"entries":[{"value":"no range"}]}"#, 422),
+        ("/v1/lists/bad/entries", #"{"entries":[{"value":"192.0.2.1","expires_at":"yesterday"}]}"#, 422),
+        ("/v1/lists/bad/entries", #"{"entries":[{"value":"192.0.2.1","expires_at":"2001-01-01T00:00:00Z"}]}"#, 422),
+        ("/v1/lists/bad/entries", #"{"entries":[{"value":"192.0.2.1","reason":"of jane@home.example"}]}"#, 422),
+        ("/v1/lists/none/entries", #"{"entries":[{"value":"192.0.2.1"}]}"#, 404),
+        ("/v1/lists/bad/entries/remove", #"{"values":"192.0.2.1"}"#, 422),
+    ])
+    func whatCannotBeIsRefused(_ path: String, _ body: String, _ status: Int) async throws {
+        let (fixture, juice, _) = try fixture()
+        try fixture.store.liveLists.create(team: "juice", name: "bad", kind: .range, APIFixture.change)
+        let answer = try await fixture.ask(.post, path, key: juice, body: body)
+        #expect(answer.status == status, "\(answer.text)")
+        #expect(!answer.text.contains("jane@home.example"))
+    }
+
+    @Test func aThousandEntriesAreTakenAtOnceAndNotOneMore() async throws {
+        let (fixture, juice, _) = try fixture()
+        try fixture.store.liveLists.create(team: "juice", name: "long", kind: .text, APIFixture.change)
+        func add(_ count: Int) async throws -> Int {
+            let values = (0..<count).map { "{\"value\":\"\($0)-\(String(repeating: "é", count: 120))\"}" }
+            return try await fixture.ask(
+                .post, "/v1/lists/long/entries", key: juice, body: "{\"entries\":[\(values.joined(separator: ","))]}"
+            ).status
+        }
+        #expect(try await add(1_000) == 200)
+        #expect(try await add(1_001) == 409)
+    }
+
+    /// Values of a personal list are kept as keyed hashes: what is listed does not say whose they are.
+    @Test func personalValuesAreNotGivenBack() async throws {
+        let (fixture, juice, _) = try fixture()
+        _ = try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"people","kind":"personal"}"#)
+        let added = try await fixture.ask(
+            .post, "/v1/lists/people/entries", key: juice, body: #"{"entries":[{"value":"jane@home.example"}]}"#)
+        #expect(added.json["added"].number?.integer == 1)
+        #expect(try await !fixture.ask(.get, "/v1/lists/people/entries", key: juice).text.contains("jane"))
+    }
+}

@@ -23,10 +23,11 @@ package enum RelayService {
     /// which keys it puts in force); sockets, database and key file stay unchanged.
     /// - Parameters:
     ///   - reread: reads the installation again, for a reload.
+    ///   - manager: who started the process, to be told how it goes on; nil for no one.
     ///   - announce: called once the milter accepts connections and signals are handled.
     package static func run(
         installation: Installation, reread: @escaping @Sendable () throws -> Installation, logger: Logger,
-        announce: @escaping @Sendable (String) -> Void
+        manager: ServiceManager? = nil, announce: @escaping @Sendable (String) -> Void
     ) async throws {
         let configuration = installation.configuration
         let hold = try installation.store.database.holdForService()
@@ -95,6 +96,7 @@ package enum RelayService {
         }
         if let http { services.append(http) }
         services.append(milter)
+        if let manager { services.insert(WatchdogService(manager: manager), at: 0) }
 
         var group = ServiceGroupConfiguration(
             services: services.map { .init(service: NamedService($0)) }, gracefulShutdownSignals: [.sigterm, .sigint],

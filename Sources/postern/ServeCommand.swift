@@ -21,6 +21,8 @@ struct ServeCommand: AsyncParsableCommand {
             log.level; all other keys need a restart, and the log names those that changed. An invalid configuration changes nothing. A changed key file \
             (postern key-file rotate) takes effect within a second.
 
+            Where systemd started it (Type=notify), systemd is told when mail is taken, and that the service still runs.
+
             Logs go to standard error and contain no inbox address. For the journal they have priorities and no time, which the journal adds.
             """)
 
@@ -46,11 +48,13 @@ struct ServeCommand: AsyncParsableCommand {
         let installation = try Installation.open(flag: flag, environment: environment, set: set, now: PosternClock.now())
         let logger = LogOutput.logger(installation.configuration.log)
         FileDescriptors.raise()
+        let manager = ServiceManager(environment: environment)
         try await RelayService.run(
             installation: installation,
             reread: { try installation.reread(flag: flag, environment: environment, set: set, now: PosternClock.now()) },
-            logger: logger
+            logger: logger, manager: manager
         ) { socket in
+            manager?.isReady()
             logger.notice("serving", metadata: ["socket": "\(socket)", "pid": "\(getpid())"])
         }
         try installation.close()

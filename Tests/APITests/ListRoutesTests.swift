@@ -23,7 +23,9 @@ import Testing
         #expect(try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"bad","kind":"text"}"#).status == 409)
         let added = try await fixture.ask(
             .post, "/v1/lists/bad/entries", key: juice,
-            body: #"{"entries":[{"value":"198.51.100.7/24","reason":"farm"},{"value":"2001:db8::1","expires_at":"2099-01-01T00:00:00Z"}]}"#)
+            body:
+                #"{"entries":[{"value":"198.51.100.7/24","reason":"farm"},{"value":"2001:db8::1","expires_at":"2099-01-01T00:00:00Z"}]}"#
+        )
         #expect(added.status == 200, "\(added.text)")
         #expect(added.json["added"].number?.integer == 2)
         let page = try await fixture.ask(.get, "/v1/lists/bad/entries?limit=1", key: juice)
@@ -32,7 +34,8 @@ import Testing
         let rest = try await fixture.ask(.get, "/v1/lists/bad/entries?cursor=\(cursor)", key: juice)
         #expect(rest.text.contains("2001:db8::1") && rest.text.contains("2099-01-01T00:00:00Z"))
         // Whoever looks a second later has it.
-        let lists = ListsInForce(fixture.store.liveLists, now: fixture.now, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let lists = ListsInForce(
+            fixture.store.liveLists, now: fixture.now, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let number = try fixture.store.teams.team("juice").number
         #expect(lists.lists(team: number)?.contains("198.51.100.9", in: LiveListName("bad", .range, isTeams: true)) == true)
         // Another team has none of that name, and a cursor of one serves no other.

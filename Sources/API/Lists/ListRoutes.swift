@@ -119,7 +119,8 @@ package struct ListRoutes: RouteModule {
                 entry.value, reason: entry.reason ?? "",
                 expiresAt: try entry.expiresAt.map { text in
                     guard let time = CELTimestamp(text: text), time.seconds > now else {
-                        throw Problem.invalid("must be a time to come, as 2026-11-21T07:02:28Z", at: "/entries/\(index)/expires_at")
+                        throw Problem.invalid(
+                            "must be a time to come, as 2026-11-21T07:02:28Z", at: "/entries/\(index)/expires_at")
                     }
                     return time.seconds
                 })

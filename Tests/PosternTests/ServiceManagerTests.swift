@@ -1,0 +1,101 @@
+// What systemd hears of `postern serve`, and what the unit lets it do.
+
+import Foundation
+import PostfixHarness
+import Service
+import Testing
+
+@Suite struct ServiceManagerTests {
+    /// A socket as systemd makes one; it is gone with its last reference.
+    private final class NotifySocket {
+        let path = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).notify"
+        private let descriptor: Int32
+
+        init() throws {
+            descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+            let bound = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+            try #require(descriptor >= 0 && bound == 0)
+        }
+
+        deinit {
+            close(descriptor)
+            unlink(path)
+        }
+
+        /// The next word; nil where none comes for 60 s.
+        func next() -> String? {
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard poll(&waiting, 1, 60_000) == 1 else { return nil }
+            var octets = [UInt8](repeating: 0, count: 512)
+            let count = recv(descriptor, &octets, octets.count, 0)
+            return count > 0 ? String(decoding: octets[..<count], as: UTF8.self) : nil
+        }
+
+        /// Whether a word comes, whatever comes before it.
+        func hears(_ word: String) -> Bool {
+            while let heard = next() { if heard == word { return true } }
+            return false
+        }
+    }
+
+    /// With MemoryDenyWriteExecute= as the unit has it, where the kernel can be asked for that without systemd.
+    @Test func systemdHearsWhenMailIsTakenThatItRunsAndThatItEnds() throws {
+        let runner = try CommandRunner.initialised()
+        let heard = try NotifySocket()
+        let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
+        defer { unlink(socket) }
+        let launcher = """
+            import ctypes, os, sys
+            if ctypes.CDLL(None, use_errno=True).prctl(65, 1, 0, 0, 0) != 0: print("without PR_SET_MDWE", flush=True)
+            os.execv(sys.argv[1], sys.argv[1:])
+            """
+        let process = try ManagedProcess(
+            "/usr/bin/python3",
+            [
+                "-c", launcher, CommandRunner.executable.path, "serve", "--config", runner.configuration, "--set",
+                "milter.socket=unix:\(socket)", "--set", "http.listen=127.0.0.1:0",
+            ], environment: ["NOTIFY_SOCKET": heard.path, "WATCHDOG_USEC": "200000"])
+        defer { process.end() }
+        #expect(heard.hears("READY=1"))
+        #expect(FileManager.default.fileExists(atPath: socket))
+        for _ in 0..<3 { #expect(heard.hears("WATCHDOG=1")) }
+        process.signal(SIGTERM)
+        #expect(heard.hears("STOPPING=1"))
+        #expect(try process.waitForExit() == 0)
+    }
+
+    @Test func aNameThatIsNoneAndAWatchdogForAnotherAreLeftAlone() {
+        for name in ["", "x", "relative", "/" + String(repeating: "a", count: 200)] {
+            #expect(ServiceManager(environment: ["NOTIFY_SOCKET": name]) == nil)
+        }
+        #expect(ServiceManager(environment: [:]) == nil)
+        let other = ServiceManager(
+            environment: ["NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"], pid: 2)
+        #expect(other != nil && other?.watchdog == nil)
+        let own = ServiceManager(environment: ["NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "2"], pid: 2)
+        #expect(own?.watchdog == .seconds(1))
+        // No one listens: nothing happens.
+        own?.isReady()
+    }
+
+    /// systemd's own measure of the unit: 10 is everything allowed.
+    @Test func theUnitIsHardened() throws {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/systemd-analyze") else {
+            print("systemd-analyze is not installed: the unit was not looked at")
+            return
+        }
+        let unit = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "../../docs/postern.service"
+        ).standardizedFileURL.path
+        let process = try ManagedProcess(
+            "/usr/bin/systemd-analyze", ["security", "--offline=true", "--no-pager", "--threshold=15", unit])
+        #expect(try process.waitForExit() == 0, "\(process.output.suffix(4_000))")
+    }
+}

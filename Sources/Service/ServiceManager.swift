@@ -52,8 +52,8 @@ package struct ServiceManager: Sendable {
     }
 }
 
-/// Says twice in each interval that the service runs: that its tasks still get their turns. A store that hangs is no reason to start
-/// again: mail waits for it, and `/readyz` says so.
+/// Says twice in each interval that the service runs: that its tasks still get their turns. A store that hangs is no reason to
+/// start again: mail waits for it, and `/readyz` says so.
 struct WatchdogService: Service {
     let manager: ServiceManager
 

@@ -151,3 +151,13 @@ final class Wire {
         }
     }
 }
+
+/// Asks until it holds, as a service follows within seconds; false where it never does.
+func eventually(_ holds: () throws -> Bool) rethrows -> Bool {
+    let end = ContinuousClock.now + .seconds(120)
+    while ContinuousClock.now < end {
+        if try holds() { return true }
+        usleep(50_000)
+    }
+    return false
+}

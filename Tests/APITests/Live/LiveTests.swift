@@ -8,16 +8,6 @@ import Service
 import Testing
 
 @Suite struct LiveTests {
-    /// Asks until an answer is as wanted; false where it never is.
-    private func eventually(_ holds: () throws -> Bool) rethrows -> Bool {
-        let end = ContinuousClock.now + .seconds(120)
-        while ContinuousClock.now < end {
-            if try holds() { return true }
-            usleep(50_000)
-        }
-        return false
-    }
-
     @Test func aKeyIsTakenAndRevokedWhileTheServiceRuns() throws {
         let service = try LiveService()
         try service.run("team", "add", "juice", "--name", "Juice")

@@ -10,16 +10,6 @@ import RiskPolicy
 import Testing
 
 @Suite struct PolicyLiveTests {
-    /// Asks until it holds; a service follows within seconds.
-    private func eventually(_ holds: () throws -> Bool) rethrows -> Bool {
-        let end = ContinuousClock.now + .seconds(120)
-        while ContinuousClock.now < end {
-            if try holds() { return true }
-            usleep(100_000)
-        }
-        return false
-    }
-
     @Test func aPolicyThatIsEditedWronglyIsRefusedAndMailFlows() throws {
         let service = try LiveService()
         try service.run("team", "add", "juice", "--name", "Juice")

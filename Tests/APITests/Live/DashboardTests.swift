@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct DashboardTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-        "../../../dashboards").standardizedFileURL
+        "../../../dashboards"
+    ).standardizedFileURL
 
     private struct Board: Decodable {
         struct Panel: Decodable {

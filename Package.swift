@@ -86,11 +86,16 @@ let package = Package(
             name: "RiskPolicy", dependencies: ["CEL", "Support", yams],
             path: "policy/RiskPolicy", swiftSettings: pure),
         .target(
-            name: "PolicyRules", path: "policy/rules",
+            name: "PolicyRules", path: "policy/rules", exclude: ["status"],
             resources: [
-                .embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml"), .embedInCode("domains/disposable.txt"),
+                .embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml"),
+                .embedInCode("domains/disposable.txt"),
                 .embedInCode("domains/relay.txt"), .embedInCode("domains/providers.txt"),
             ], swiftSettings: strict),
+
+        .target(
+            name: "StatusRules", path: "policy/rules/status",
+            resources: [.embedInCode("policy.yaml"), .embedInCode("tests.yaml")], swiftSettings: strict),
 
         // MARK: The world outside
         .target(name: "PosternMetrics", swiftSettings: strict),
@@ -123,8 +128,8 @@ let package = Package(
         .target(
             name: "Decisions",
             dependencies: [
-                "AppAttest", "CEL", "JSON", "RiskPolicy", "PolicyRules", "Accounts", "Database", "SignIn", "MailCrypto",
-                "InternetMessage",
+                "AppAttest", "CEL", "JSON", "RiskPolicy", "PolicyRules", "StatusRules", "Accounts", "Database", "SignIn",
+                "MailCrypto", "InternetMessage",
                 "PosternMetrics", "Support", logging,
             ], swiftSettings: strict),
         .target(

@@ -53,5 +53,6 @@ extension Migration {
         Migration(52, "upstreamIdentities", PackageResources._052_upstreamIdentities_sql),
         Migration(53, "objections", PackageResources._053_objections_sql),
         Migration(54, "velocity", PackageResources._054_velocity_sql),
+        Migration(55, "statusDecisions", PackageResources._055_statusDecisions_sql),
     ]
 }

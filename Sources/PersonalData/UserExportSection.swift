@@ -131,6 +131,19 @@ struct UserExportSection: Sendable {
                 ],
                 "FROM decisions d JOIN grants x ON x.id = d.grant_id JOIN teams t ON t.id = d.team_id \(ofUser) ORDER BY d.id"),
             UserExportSection(
+                "statuses",
+                [
+                    ("account", .integer, "x.account_id"), ("app", .text, "p.primary_client_id"),
+                    ("status", .integer, "s.status"),
+                    ("reasons", .words, "s.reasons"), ("signals", .json, "s.signals"), ("policy", .text, "s.policy_name"),
+                    ("policy_version", .text, "s.policy_version"), ("policy_hash", .text, "s.policy_hash"),
+                    ("at", .time, "s.decided_at"),
+                ],
+                """
+                FROM status_decisions s JOIN grants x ON x.id = s.grant_id
+                JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL \(ofUser) ORDER BY s.id
+                """),
+            UserExportSection(
                 "checks",
                 [
                     ("decision", .text, "c.decision_id"), ("check", .text, "c.challenge"), ("begun_at", .time, "c.initiated_at"),

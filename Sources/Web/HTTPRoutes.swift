@@ -38,6 +38,8 @@ package struct ServiceParts: Sendable {
     /// Nil where nothing is decided.
     package let decisions: DecisionParts?
     /// Nil where nothing is decided.
+    fileprivate let statuses: StatusDecider?
+    /// Nil where nothing is decided.
     fileprivate let policies: ActivePolicies?
 
     package var store: Store { installation.store }
@@ -79,9 +81,12 @@ package struct ServiceParts: Sendable {
         cursors = Cursors(key: try installation.derivedKey("postern cursors 1"))
         mailer = try MailerFactory.mailer(installation, signer: signer)
         let provider = installation.configuration.provider
+        statuses = policies.map { StatusDecider(store: installation.store, policies: $0, lists: lists) }
         let sheet =
             provider.isPageBuiltIn
-            ? provider.issuer.map { [identitySigner] in SheetProvider(issuer: $0, signer: identitySigner) } : nil
+            ? provider.issuer.map { [identitySigner, statuses] in
+                SheetProvider(issuer: $0, signer: identitySigner, statuses: statuses)
+            } : nil
         page = try PortalPage(
             store: installation.store, mailer: mailer, queue: mailQueue, tokens: MailerFactory.tokens(installation), pool: pool,
             now: now, proxies: installation.configuration.http.proxies, provider: sheet, signUp: provider.signUp,
@@ -138,7 +143,7 @@ package enum HTTPRoutes {
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
                 signInPage: configuration.provider.signInPage, refreshesPerDay: configuration.provider.refreshesPerDay,
                 service: configuration.serviceName)
-            modules.append(SignInRoutes(settings, common, signer: parts.identitySigner))
+            modules.append(SignInRoutes(settings, common, signer: parts.identitySigner, statuses: parts.statuses))
         }
         return modules
     }

@@ -140,3 +140,30 @@ import Testing
         try runner.fail("policy", "show", "--export", "data", status: 73, saying: "exists already")
     }
 }
+
+extension PolicyCommandTests {
+    @Test func aStatusPolicyGoesFromTheBuiltInToItsEffectAndBack() throws {
+        let runner = try CommandRunner.initialised()
+        #expect(try runner.succeed("policy", "show", "status").contains("disposable-inbox"))
+        try runner.succeed("policy", "show", "status", "--export", "mine")
+        try edit(
+            runner, "mine",
+            [("\"2026.1\"", "\"2026.9\""), ("condition: outcomes.legitimate >= 3", "condition: outcomes.legitimate >= 9")])
+        let diff = try runner.succeed("policy", "diff", "mine")
+        #expect(diff.contains("+ outcomes.legitimate >= 9") && diff.contains("not likely_real"), "\(diff)")
+        // A test that holds no longer refuses it, and nothing changes.
+        let refused = try runner.run(["policy", "activate", "mine"])
+        #expect(refused.status == 1 && refused.errors.contains("was not activated"), "\(refused.errors)")
+        #expect(try active(runner) == ["risk-default 2026.2 everyone else"])
+        try edit(runner, "mine", [("outcomes.legitimate: 3}", "outcomes.legitimate: 9}")])
+        let output = try runner.succeed("policy", "activate", "mine")
+        #expect(output.contains("status 2026.9") && output.contains("the status of users"), "\(output)")
+        #expect(try active(runner) == ["risk-default 2026.2 everyone else", "status 2026.9 the status of users"])
+        try runner.fail("policy", "bind", "juice", "status", status: 64, saying: "cannot be bound")
+        try runner.fail("policy", "activate", "mine", "--everyone", status: 64, saying: "serves everyone")
+        #expect(try runner.succeed("policy", "backtest", "mine").contains("0 first authorizations"))
+        try runner.succeed("policy", "rollback", "status")
+        #expect(try active(runner) == ["risk-default 2026.2 everyone else", "status 2026.1 the status of users"])
+        try runner.fail("policy", "rollback", "status", status: 65, saying: "cannot roll back")
+    }
+}

@@ -52,11 +52,12 @@ extension SignInRoutes {
         let maker = try await signer.maker(issuer: settings.issuer, algorithm, now: time)
         let change = context.change(now: time)
         let name = body.name.map { GivenName(first: $0.firstName, last: $0.lastName) }
-        let (answer, ticket) = try await parts.run { store in
+        let (answer, ticket) = try await parts.run { [statuses] store in
             var authorization = authorization
             authorization.grant.userID = try Self.user(body, clientID, now: time, store)
             var ticket: String?
-            let answer = try store.provider.authorize(authorization, change) { given, connection throws(StoreFailure) in
+            let answer = try store.provider.authorize(authorization, statuses: statuses, change) {
+                given, connection throws(StoreFailure) in
                 guard let identifier = body.request, let asked = pending?.request else { return }
                 let response = AuthorizationResponse(asked, given)
                 ticket = try store.authorizations.answer(connection, identifier, with: response, now: time)
@@ -142,7 +143,7 @@ extension SignInRoutes {
         var authorization = ProviderAuthorization(
             grant: AuthorizationRequest(
                 clientID: clientID, userID: "", emailKind: emailKind, inbox: try inbox(body.inbox),
-                sharesName: scopes.contains("name") ? true : nil, realUserStatus: body.realUserStatus ?? 0),
+                sharesName: scopes.contains("name") ? true : nil, realUserStatus: body.realUserStatus),
             redirectURI: redirectURI, scopes: scopes, nonce: body.nonce, challenge: try challenge(body),
             orgID: body.orgID, authenticatedAt: body.authTime ?? now)
         authorization.method = AuthenticationMethod(references: Set(body.amr ?? []), contextClass: body.acr)

@@ -37,8 +37,13 @@ package struct SignInRoutes: RouteModule {
     let settings: ProviderSettings
     let parts: RouteParts
     let signer: IdentitySigner
+    /// Says how likely users are to be real, where the page does not; nil: 0 is given.
+    let statuses: (any StatusSource)?
 
-    package init(_ settings: ProviderSettings, _ parts: RouteParts, signer: IdentitySigner) {
+    package init(
+        _ settings: ProviderSettings, _ parts: RouteParts, signer: IdentitySigner, statuses: (any StatusSource)? = nil
+    ) {
+        self.statuses = statuses
         self.settings = settings
         self.parts = parts
         self.signer = signer

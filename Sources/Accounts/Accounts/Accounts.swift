@@ -72,6 +72,8 @@ package struct AuthorizationRequest: Sendable {
     package var sharesName: Bool?
     /// 0 … 2; kept at the first authorization and at a return alone.
     package var realUserStatus: Int?
+    /// In its place, where a policy decided.
+    package var givenStatus: GivenStatus?
 
     package init(
         clientID: String, userID: String, emailKind: EmailKind? = nil, inbox: InboxName? = nil, sharesName: Bool? = nil,

@@ -40,6 +40,12 @@ package struct GrantRepository: Sendable {
             ).address
             found = try connection.account(account)
         }
+        if let given = request.givenStatus,
+            let grant: Int64 = try connection.value(
+                "SELECT id FROM grants WHERE account_id = \(account) AND group_id = \(group.number)")
+        {
+            try connection.give(given, grant: grant, now: change.now)
+        }
         guard let grant = try connection.grants(account: account).first(where: { $0.group == group }) else {
             throw .permanent(.unexpectedData, "a grant that was just written is missing")
         }

@@ -39,7 +39,7 @@ package struct LoggedSignals {
         self.present = present
     }
 
-    private static func value(_ json: JSONValue, _ type: CELType) -> CELValue? {
+    static func value(_ json: JSONValue, _ type: CELType) -> CELValue? {
         switch json {
         case .bool(let bool): .bool(bool)
         case .string(let text): .string(text)

@@ -147,15 +147,7 @@ package struct SignalSource: Sendable {
             if case .missing = value { continue }
             // What is out of an operator's bounds is missing.
             guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
-            line.name(kind.rawValue)
-            switch value {
-            case .int(let int): line.raw("\(int)")
-            case .double(let double): line.raw("\(double)")
-            case .bool(let bool): line.raw(bool ? "true" : "false")
-            case .string(let text): line.value(text)
-            case .list(let values): line.list(values.compactMap { if case .string(let text) = $0 { text } else { nil } })
-            default: line.raw("null")
-            }
+            line.signal(kind.rawValue, value)
         }
         for (counter, count) in facts.velocity.sorted(by: { $0.key < $1.key }) where velocitySlots.indices.contains(counter) {
             let (name, slot) = velocitySlots[counter]
@@ -228,6 +220,21 @@ package struct SignalSource: Sendable {
         case .appSignUps: return int(facts.rates?.signUps1h)
         case .appBaseline: return facts.rates?.baseline.map(CELValue.double) ?? .missing
         default: return .missing
+        }
+    }
+}
+
+extension JSONObjectWriter {
+    /// A signal as the log keeps it.
+    mutating func signal(_ name: String, _ value: CELValue) {
+        self.name(name)
+        switch value {
+        case .int(let int): raw("\(int)")
+        case .double(let double): raw("\(double)")
+        case .bool(let bool): raw(bool ? "true" : "false")
+        case .string(let text): self.value(text)
+        case .list(let values): list(values.compactMap { if case .string(let text) = $0 { text } else { nil } })
+        default: raw("null")
         }
     }
 }

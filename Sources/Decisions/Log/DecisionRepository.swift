@@ -45,9 +45,9 @@ package struct DecisionRepository: Sendable {
         }
     }
 
-    /// Hashes of the policies that logged decisions refer to.
+    /// Hashes of the policies that logged decisions and statuses refer to.
     package func policyHashes() throws(StoreFailure) -> Set<String> {
-        Set(try database.values("SELECT DISTINCT policy_hash FROM decisions"))
+        Set(try database.values("SELECT policy_hash FROM decisions UNION SELECT policy_hash FROM status_decisions"))
     }
 
     private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws(StoreFailure) -> SQL {
@@ -81,8 +81,8 @@ package struct DecisionRepository: Sendable {
         }
     }
 
-    /// Deletes decisions evaluated before a time, at most `limit`; gives the number. Checks and labels of theirs stay with their
-    /// own retention.
+    /// Deletes decisions evaluated before a time and statuses given before it, at most `limit` of each; gives the number.
+    /// Checks and labels of theirs stay with their own retention.
     package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -90,6 +90,11 @@ package struct DecisionRepository: Sendable {
                 DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE evaluated_at < \(cutoff)
                     ORDER BY evaluated_at LIMIT \(limit))
                 """)
+                + connection.run(
+                    """
+                    DELETE FROM status_decisions WHERE id IN (SELECT id FROM status_decisions WHERE decided_at < \(cutoff)
+                        ORDER BY decided_at LIMIT \(limit))
+                    """)
         }
     }
 

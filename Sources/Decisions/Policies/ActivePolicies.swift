@@ -33,9 +33,14 @@ package final class ActivePolicies: Sendable {
         let standard: LoadedPolicy?
         let teams: [Int64: LoadedPolicy]
         let apps: [String: LoadedPolicy]
+        let status: LoadedPolicy?
         let health: Health
 
-        init(standard: LoadedPolicy?, teams: [Int64: LoadedPolicy], apps: [String: LoadedPolicy], health: Health) {
+        init(
+            standard: LoadedPolicy?, teams: [Int64: LoadedPolicy], apps: [String: LoadedPolicy], status: LoadedPolicy?,
+            health: Health
+        ) {
+            self.status = status
             self.standard = standard
             self.teams = teams
             self.apps = apps
@@ -73,7 +78,7 @@ package final class ActivePolicies: Sendable {
         self.repository = repository
         self.host = host
         self.logger = logger
-        snapshot = Mutex(Snapshot(standard: nil, teams: [:], apps: [:], health: Health(problems: [Self.noPolicy])))
+        snapshot = Mutex(Snapshot(standard: nil, teams: [:], apps: [:], status: nil, health: Health(problems: [Self.noPolicy])))
         progress = Mutex(Progress())
         refresh(now: now)
     }
@@ -100,6 +105,9 @@ package final class ActivePolicies: Sendable {
         if let team, let own = current.teams[team] { return own }
         return current.standard
     }
+
+    /// The policy that gives users their status: the store's, else the one in the program.
+    package var statusPolicy: LoadedPolicy? { snapshot.withLock { $0.status } ?? LoadedPolicy.builtInStatus }
 
     /// The live lists that policies in force name, each once.
     package var liveLists: [LiveListName] {
@@ -220,7 +228,7 @@ package final class ActivePolicies: Sendable {
         var teams: [Int64: LoadedPolicy] = [:]
         var apps: [String: LoadedPolicy] = [:]
         for binding in arrangement.bindings {
-            guard let policy = good[binding.name] else { continue }
+            guard let policy = good[binding.name], policy.policy.kind == .verification else { continue }
             switch binding.target {
             case .team: teams[binding.teamNumber] = policy
             case .app(let clientID): apps[clientID] = policy
@@ -243,7 +251,9 @@ package final class ActivePolicies: Sendable {
             return PolicyHostState(
                 host: host ?? "", name: named.name, wanted: named.hash, serving: serving?.hash, reason: reason, at: now)
         }
-        let new = Snapshot(standard: standard, teams: teams, apps: apps, health: health)
+        let new = Snapshot(
+            standard: standard, teams: teams, apps: apps,
+            status: arrangement.policies.compactMap { good[$0.name] }.first { $0.policy.kind == .status }, health: health)
         snapshot.withLock { $0 = new }
     }
 
@@ -251,7 +261,8 @@ package final class ActivePolicies: Sendable {
         snapshot.withLock { current in
             var health = current.health
             change(&health)
-            current = Snapshot(standard: current.standard, teams: current.teams, apps: current.apps, health: health)
+            current = Snapshot(
+                standard: current.standard, teams: current.teams, apps: current.apps, status: current.status, health: health)
         }
     }
 }

@@ -4,6 +4,7 @@ import CEL
 import Foundation
 import PolicyRules
 import RiskPolicy
+import StatusRules
 
 /// A compiled policy with the hash under which the store keeps it. Shared between threads; a decision keeps a reference.
 package final class LoadedPolicy: Sendable {
@@ -18,6 +19,9 @@ package final class LoadedPolicy: Sendable {
         self.policy = policy
         self.hash = hash
     }
+
+    /// The status policy that is part of the program.
+    package static let builtInStatus = try? LoadedPolicy(.builtInStatus)
 
     /// Compiles what the store holds. Throws `PolicyLoadError` for a damaged document and for one that this program refuses.
     package convenience init(_ stored: StoredPolicy) throws(PolicyLoadError) {
@@ -40,6 +44,13 @@ package struct PolicyLoadError: Error, Sendable, CustomStringConvertible {
 }
 
 extension StoredPolicy {
+    /// The status policy that is part of the program.
+    package static let builtInStatus: StoredPolicy = {
+        let document = PolicyDocument(files: DefaultStatusPolicy.files)
+        let policy = try? document.policy(options: .onThisMachine)
+        return StoredPolicy(name: PolicyKind.statusName, version: policy?.version ?? "", document: document.octets)
+    }()
+
     /// The policy that is part of the program.
     package static let builtIn: StoredPolicy = {
         let document = PolicyDocument(files: DefaultPolicy.files)

@@ -12,6 +12,8 @@ package struct PolicyRepository: Sendable {
         case everyone
         /// Only those bound to its name; it stays the default where it is.
         case bound
+        /// No one's checks: it gives users their status.
+        case status
     }
 
     let database: any Database
@@ -32,8 +34,9 @@ package struct PolicyRepository: Sendable {
             case .automatic: becomesDefault = own?.isDefault == true ? true : try !connection.isPolicyBound(name)
             case .everyone: becomesDefault = true
             case .bound: becomesDefault = own?.isDefault == true
+            case .status: becomesDefault = false
             }
-            let isDefault = becomesDefault || standard == nil
+            let isDefault = becomesDefault || (standard == nil && reach != .status)
             if let own, own.hash == policy.hash, own.isDefault == isDefault {
                 try connection.keep(policy, change)
                 return PolicyActivation(policy: own, replaced: own.hash, replacedDefault: nil, isChange: false)

@@ -15,8 +15,11 @@ package struct SheetProvider: Sendable {
     /// `iss`, without a final slash.
     let issuer: String
     let signer: IdentitySigner
+    /// Says how likely users are to be real; nil: 0 is given.
+    let statuses: (any StatusSource)?
 
-    package init(issuer: String, signer: IdentitySigner) {
+    package init(issuer: String, signer: IdentitySigner, statuses: (any StatusSource)? = nil) {
+        self.statuses = statuses
         self.issuer = issuer
         self.signer = signer
     }
@@ -183,10 +186,11 @@ extension PortalPage {
         let change = Self.change(session, time)
         let ticket = try await pool.run {
             var authorization = ProviderAuthorization(
-                grant: AuthorizationRequest(clientID: asked.clientID, userID: session.userID, realUserStatus: 0),
+                grant: AuthorizationRequest(clientID: asked.clientID, userID: session.userID),
                 redirectURI: asked.target.redirectURI, scopes: asked.scopes, nonce: asked.nonce, challenge: asked.challenge,
                 orgID: nil, authenticatedAt: session.authenticatedAt)
             authorization.method = session.authentication
+            authorization.signIn = session.method
             authorization.givesStoredName = consent?.hasStoredName ?? false
             if let choice {
                 let stored = SheetChoice.parts(of: try store.users.user(session.userID).name)
@@ -196,7 +200,8 @@ extension PortalPage {
             // Nothing but what the user saw: a name that they took out is not put back from the store.
             let name = GivenName(first: choice?.firstName, last: choice?.lastName)
             var ticket = ""
-            _ = try store.provider.authorize(authorization, change) { given, connection throws(StoreFailure) in
+            _ = try store.provider.authorize(authorization, statuses: provider.statuses, change) {
+                given, connection throws(StoreFailure) in
                 ticket = try store.authorizations.answer(
                     connection, sheet.identifier, with: AuthorizationResponse(asked, given), now: time)
             } finish: { issued throws(StoreFailure) in

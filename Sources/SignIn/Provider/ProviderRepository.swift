@@ -20,9 +20,11 @@ package struct ProviderRepository: Sendable {
 
     /// Notes the user's consent and issues a code. Refused: an app, user or inbox that is not there, a redirect URI that is not
     /// registered for the app, an e-mail address for a user without verified inbox.
-    /// - Parameter keep: keeps the answer in the same transaction; where it throws, there was no consent.
+    /// - Parameters:
+    ///   - statuses: gives the status where the request has none; nil: 0 is given.
+    ///   - keep: keeps the answer in the same transaction; where it throws, there was no consent.
     package func authorize<T>(
-        _ request: ProviderAuthorization, _ change: Change,
+        _ request: ProviderAuthorization, statuses: (any StatusSource)? = nil, _ change: Change,
         keep: (T, any DatabaseConnection) throws(StoreFailure) -> Void = { _, _ in },
         finish: (IssuedCode) throws(StoreFailure) -> T
     ) throws(StoreFailure) -> T {
@@ -35,7 +37,12 @@ package struct ProviderRepository: Sendable {
                 throw .refused(.invalid, "this redirect_uri is not registered for app \(request.grant.clientID)")
             }
             if request.scopes.contains("email") { try refuseUnreachable(connection, request.grant.userID) }
-            let given = try grants.authorize(connection, tracker, request.grant, change)
+            var grant = request.grant
+            if grant.realUserStatus == nil {
+                grant.givenStatus = try statuses?.status(connection, of: request, now: change.now)
+                if statuses == nil { grant.realUserStatus = 0 }
+            }
+            let given = try grants.authorize(connection, tracker, grant, change)
             // A work or school account is one that an organisation signs in.
             try connection.run(
                 """

@@ -24,6 +24,8 @@ package struct ProviderAuthorization: Sendable {
     /// When the user signed in at the operator's, seconds since 1970.
     package var authenticatedAt: Int64
     package var method = AuthenticationMethod()
+    /// At the built-in page; nil at the operator's own.
+    package var signIn: SignInMethod?
     /// Whether `/auth/userinfo` may give the user's name as it is stored: not where the user gave another one for this app.
     package var givesStoredName = true
 

@@ -124,7 +124,7 @@ package struct PolicyComparison: Sendable {
         for (seed, maker) in [old, new].enumerated() {
             var generator = InputGenerator(policy: maker, seed: UInt64(seed + 1), now: now)
             for number in 0..<count / 2 {
-                let input = generator.next(event: PolicyEvent.allCases[number % PolicyEvent.allCases.count])
+                let input = generator.next(event: maker.askedEvents[number % maker.askedEvents.count])
                 let before = ComparedDecision(old.decide(input), by: old)
                 let after = ComparedDecision(new.decide(input), by: new)
                 guard comparison.add(before, after), examples.count < 3 else { continue }

@@ -42,7 +42,8 @@ package struct PolicyDiff: Sendable {
             + Self.compare("challenges", Self.challenges(old), Self.challenges(new))
             + Self.compare("defaults", Self.defaults(old), Self.defaults(new))
             + Self.compare("rules", old.rules.map { Self.rule($0, old) }, new.rules.map { Self.rule($0, new) })
-            + Self.compare("guarantees", old.guarantees.map(Self.guarantee), new.guarantees.map(Self.guarantee))
+            + Self.compare(
+                "guarantees", old.guarantees.map { Self.guarantee($0, old) }, new.guarantees.map { Self.guarantee($0, new) })
     }
 
     // MARK: Comparing
@@ -144,18 +145,21 @@ package struct PolicyDiff: Sendable {
     }
 
     private static func rule(_ rule: PolicyRule, _ policy: Policy) -> Thing {
-        var properties = [
-            ("effect", rule.effect.rawValue), ("events", words(rule.events)),
-            (rule.effect == .skip ? "up_to" : "challenge", policy.challenges[rule.challenge].kind), ("reason", rule.reason),
-        ]
+        var properties =
+            policy.kind == .status
+            ? [("status", policy.status(of: rule).rawValue), ("reason", rule.reason)]
+            : [
+                ("effect", rule.effect.rawValue), ("events", words(rule.events)),
+                (rule.effect == .skip ? "up_to" : "challenge", policy.challenges[rule.challenge].kind), ("reason", rule.reason),
+            ]
         if rule.mode != .active { properties.append(("mode", rule.mode.rawValue)) }
         if rule.matchesWhenMissing { properties.append(("when_missing", "match")) }
         properties.append(("condition", rule.condition.text))
         return (rule.id, properties)
     }
 
-    private static func guarantee(_ guarantee: PolicyGuarantee) -> Thing {
-        (guarantee.condition.text, [("decision", guarantee.decision.rawValue)])
+    private static func guarantee(_ guarantee: PolicyGuarantee, _ policy: Policy) -> Thing {
+        (guarantee.condition.text, [(policy.kind == .status ? "status" : "decision", policy.word(guarantee))])
     }
 
     private static func words(_ events: Set<PolicyEvent>) -> String {

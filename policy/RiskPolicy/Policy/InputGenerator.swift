@@ -106,14 +106,13 @@ extension Policy {
         var generator = InputGenerator(policy: self, seed: 1, now: now)
         var broken: Set<Int> = []
         for number in 0..<inputs {
-            let input = generator.next(event: PolicyEvent.allCases[number % PolicyEvent.allCases.count])
+            let input = generator.next(event: askedEvents[number % askedEvents.count])
             let overriding = Int(decide(input).overridingGuarantee)
             guard overriding >= 0, overriding < nodes.count, broken.insert(overriding).inserted else { continue }
             let guarantee = guarantees[overriding]
             let reads = guarantee.condition.resolved.variables.filter { signals.indices.contains($0) }
             let shown = reads.map { "\(signals[$0].name) = \(value(slot: $0, of: input).text)" }.joined(separator: ", ")
-            reader.report(
-                nodes[overriding], "guarantee broken: the rules do not give '\(guarantee.decision.rawValue)' for \(shown)")
+            reader.report(nodes[overriding], "guarantee broken: the rules do not give '\(word(guarantee))' for \(shown)")
         }
     }
 }
@@ -125,7 +124,7 @@ extension PolicyRefusal {
         self.init(diagnostics: [
             PolicyDiagnostic(
                 file: file, position: guarantee?.condition.position ?? SourcePosition(line: 1, column: 1),
-                message: "guarantee broken: the rules do not give '\(guarantee?.decision.rawValue ?? "")' for \(place)",
+                message: "guarantee broken: the rules do not give '\(guarantee.map(policy.word) ?? "")' for \(place)",
                 excerpt: "")
         ])
     }

@@ -61,6 +61,7 @@ package struct Policy: Sendable {
     package let name: String
     /// As under `version:`.
     package let version: String
+    package let kind: PolicyKind
     /// Slot by slot; the slot after the last is `now`.
     package let signals: [SignalDeclaration]
     /// Weakest first.
@@ -86,6 +87,7 @@ package struct Policy: Sendable {
     init(parts: PolicyParts, zones: TimeZoneOffsets) {
         name = parts.name
         version = parts.version
+        kind = parts.kind
         signals = parts.signals
         challenges = parts.challenges
         counters = parts.counters
@@ -119,6 +121,7 @@ package struct Policy: Sendable {
 struct PolicyParts {
     var name = ""
     var version = ""
+    var kind = PolicyKind.verification
     var signals: [SignalDeclaration] = []
     var counters: [PolicyCounter] = []
     var challenges: [PolicyChallenge] = []

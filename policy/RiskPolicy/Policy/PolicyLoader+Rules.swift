@@ -105,17 +105,11 @@ extension PolicyLoader {
                 node, "a rule", required: ["id", "effect", "events", "reason", "condition"],
                 optional: ["challenge", "up_to", "when_missing", "mode", "description"])
         else { return nil }
-        let id = reader.text(fields["id"], "id")
-        if let id, let idNode = fields["id"] {
-            let isWellFormed =
-                id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isIdentifierStart || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
-            if !isWellFormed { reader.report(idNode, "an id must consist of letters, digits, '-' and '_'") }
-            if parts.rules.contains(where: { $0.id == id }) { reader.report(idNode, "two rules with id '\(id)'") }
-        }
+        let id = ruleID(fields["id"])
         let effect = reader.word(fields["effect"], "effect", among: RuleEffect.allCases.map(\.rawValue))
             .flatMap(RuleEffect.init(rawValue:))
-        let mode = fields["mode"].map { reader.word($0, "mode", among: RuleMode.allCases.map(\.rawValue)) } ?? "active"
-        let whenMissing = fields["when_missing"].map { reader.word($0, "when_missing", among: ["match"]) }
+        let mode = ruleMode(fields["mode"])
+        let matchesWhenMissing = matchesWhenMissing(fields["when_missing"])
         let events = events(fields["events"], "events")
         let reason = reader.text(fields["reason"], "reason")
         if let reason, let reasonNode = fields["reason"] { checkReason(reason, reasonNode) }
@@ -129,17 +123,36 @@ extension PolicyLoader {
             position = challenge(fields[wanted])
         }
         let condition = condition(fields["condition"], "a condition")
-        guard let id, let effect, let mode = mode.flatMap(RuleMode.init(rawValue:)), let events, let reason, let position,
+        guard let id, let effect, let mode, let events, let reason, let position,
             let condition
         else { return nil }
         let rule = PolicyRule(
             id: id, effect: effect, mode: mode, events: events, challenge: position, reason: reason,
-            matchesWhenMissing: whenMissing == .some(.some("match")), condition: condition,
+            matchesWhenMissing: matchesWhenMissing, condition: condition,
             spansTeams: reads(condition) { $0.spansTeams })
         return (rule, fields)
     }
 
-    private func checkReason(_ reason: String, _ node: Node) {
+    /// Text that no other rule has for its id.
+    func ruleID(_ node: Node?) -> String? {
+        guard let node, let id = reader.text(node, "id") else { return nil }
+        let isWellFormed =
+            id.utf8.count <= 64 && id.utf8.allSatisfy { $0.isIdentifierStart || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
+        if !isWellFormed { reader.report(node, "an id must consist of letters, digits, '-' and '_'") }
+        if parts.rules.contains(where: { $0.id == id }) { reader.report(node, "two rules with id '\(id)'") }
+        return id
+    }
+
+    func ruleMode(_ node: Node?) -> RuleMode? {
+        guard let node else { return .active }
+        return reader.word(node, "mode", among: RuleMode.allCases.map(\.rawValue)).flatMap(RuleMode.init(rawValue:))
+    }
+
+    func matchesWhenMissing(_ node: Node?) -> Bool {
+        node.map { reader.word($0, "when_missing", among: ["match"]) == "match" } ?? false
+    }
+
+    func checkReason(_ reason: String, _ node: Node) {
         let bytes = Array(reason.utf8)
         let isCode =
             bytes.count <= 64 && bytes.first.map { $0 >= 65 && $0 <= 90 } == true
@@ -167,7 +180,7 @@ extension PolicyLoader {
 
     /// A condition that is false whatever the signals say is a mistake. Found by evaluating it with every signal missing:
     /// what is false then does not depend on any. (`has()` does, and is left out.)
-    private func checkReachable(_ rule: PolicyRule, _ fields: [String: Node]) {
+    func checkReachable(_ rule: PolicyRule, _ fields: [String: Node]) {
         guard let conditionNode = fields["condition"], !rule.events.isEmpty, !rule.condition.resolved.usesHas else { return }
         let eventSlot = parts.signals.firstIndex { $0.name == "event" }
         let canHold = rule.events.contains { event in
@@ -183,7 +196,13 @@ extension PolicyLoader {
     // MARK: Guarantees
 
     /// Returns the nodes, in the order of `parts.guarantees`.
-    mutating func readGuarantees(_ node: Node) -> [Node] {
+    /// - Parameters:
+    ///   - key: under which it is said what must be decided.
+    ///   - words: and in which words.
+    mutating func readGuarantees(
+        _ node: Node, key: String = "decision",
+        words: [String: PolicyDecision] = ["allow": .allow, "require_verification": .requireVerification]
+    ) -> [Node] {
         guard let nodes = reader.list(node, "guarantees") else { return [] }
         guard nodes.count <= PolicyFileLimits.maximumGuarantees else {
             reader.report(node, "more than \(PolicyFileLimits.maximumGuarantees) guarantees")
@@ -193,10 +212,9 @@ extension PolicyLoader {
         for node in nodes {
             guard
                 let fields = reader.fields(
-                    node, "a guarantee", required: ["condition", "decision"], optional: ["description"]),
+                    node, "a guarantee", required: ["condition", key], optional: ["description"]),
                 let condition = condition(fields["condition"], "a condition"),
-                let word = reader.word(fields["decision"], "decision", among: PolicyDecision.allCases.map(\.rawValue)),
-                let decision = PolicyDecision(rawValue: word)
+                let word = reader.word(fields[key], key, among: words.keys.sorted()), let decision = words[word]
             else { continue }
             parts.guarantees.append(PolicyGuarantee(condition: condition, decision: decision))
             places.append(node)

@@ -50,13 +50,19 @@ package struct PolicyLoader {
 
     /// Reads everything; returns the guarantees' nodes.
     private mutating func read(_ root: Node) -> [Node] {
+        parts.kind = kind(root)
+        let (required, optional) =
+            parts.kind == .status ? ([], ["decides"]) : (["challenges"], ["decides", "live_lists", "counters"])
         guard
             let fields = reader.fields(
-                root, "a policy", required: ["policy", "version", "challenges", "defaults", "signals", "rules"],
-                optional: ["description", "constants", "lists", "live_lists", "counters", "guarantees"])
+                root, "a policy", required: ["policy", "version"] + required + ["defaults", "signals", "rules"],
+                optional: ["description", "constants", "lists", "guarantees"] + optional)
         else { return [] }
         parts.name = label(fields["policy"], "policy")
         parts.version = label(fields["version"], "version")
+        if (parts.kind == .status) != (parts.name == PolicyKind.statusName), let node = fields["policy"] {
+            reader.report(node, "'\(PolicyKind.statusName)' is the name of the policy with 'decides: status', and of no other")
+        }
         if let node = fields["signals"] { readSignals(node) }
         if let node = fields["counters"] { readCounters(node) }
         parts.scope.declare("now", .timestamp)
@@ -64,6 +70,7 @@ package struct PolicyLoader {
         if let node = fields["constants"] { readConstants(node) }
         if let node = fields["lists"] { readLists(node) }
         if let node = fields["live_lists"] { readLiveLists(node) }
+        if parts.kind == .status { return readStatus(fields) }
         if let node = fields["challenges"] { readChallenges(node) }
         if let node = fields["defaults"] { readDefaults(node) }
         if let node = fields["rules"] { readRules(node) }
@@ -72,8 +79,14 @@ package struct PolicyLoader {
         return guarantees
     }
 
+    /// Said before all else: what other keys there are depends on it.
+    private func kind(_ root: Node) -> PolicyKind {
+        guard let node = root.mapping?["decides"] else { return .verification }
+        return reader.word(node, "decides", among: PolicyKind.allCases.map(\.rawValue)).flatMap(PolicyKind.init) ?? .verification
+    }
+
     /// A decision has one budget for all of its conditions.
-    private func checkCost(_ node: Node) {
+    func checkCost(_ node: Node) {
         for event in PolicyEvent.allCases {
             let rules = parts.rules.filter { $0.mode != .disabled && $0.events.contains(event) }.map(\.condition)
             let challenges = parts.challenges.filter { $0.isOffered(for: event) }.compactMap(\.unavailableWhen)
@@ -137,7 +150,9 @@ package struct PolicyLoader {
             parts.scope.declare(signal.name, signal.type)
             parts.signals.append(signal)
         }
-        if !parts.signals.contains(where: { $0.name == "event" }), !entries.contains(where: { $0.key == "event" }) {
+        if parts.kind == .verification, !parts.signals.contains(where: { $0.name == "event" }),
+            !entries.contains(where: { $0.key == "event" })
+        {
             reader.report(node, "signals need 'event: string'")
         }
     }
@@ -159,20 +174,21 @@ package struct PolicyLoader {
             reader.report(typeNode, "unknown type '\(text)'")
             return nil
         }
-        if name.hasPrefix("context.") {
+        let supplied = parts.kind == .status ? StandardSignals.statusTypes : StandardSignals.types
+        if name.hasPrefix("context."), parts.kind == .verification {
             guard StandardSignals.contextTypes.contains(type) else {
                 reader.report(typeNode, "a signal cannot be of type \(type.text)")
                 return nil
             }
         } else {
-            guard let standard = StandardSignals.types[name] else {
+            guard let standard = supplied[name] else {
                 guard !name.hasPrefix("velocity.") else {
                     reader.report(nameNode, "'\(name)' is declared under 'counters', not here")
                     return nil
                 }
-                let hint = suggestion(for: name, among: Array(StandardSignals.types.keys))
-                reader.report(
-                    nameNode, "Postern supplies no signal '\(name)'\(hint); an operator's own signals must begin with 'context.'")
+                let hint = suggestion(for: name, among: Array(supplied.keys))
+                let own = parts.kind == .status ? " for a status" : "; an operator's own signals must begin with 'context.'"
+                reader.report(nameNode, "Postern supplies no signal '\(name)'\(hint)\(own)")
                 return nil
             }
             guard text == standard else {

@@ -22,6 +22,11 @@ package struct PolicyVerdict: Sendable, Equatable {
     package let degraded: Bool
     /// The text of the guarantee that overrode the rules.
     package let overriddenBy: String?
+    /// Of a policy that decides one.
+    package let status: PolicyStatus?
+
+    /// What was decided, in the word of the policy's kind.
+    package var word: String { status?.rawValue ?? decision.rawValue }
 }
 
 extension Policy {
@@ -39,7 +44,8 @@ extension Policy {
             waived: waived, missing: result.missing.map { rules[$0].id },
             errors: result.errors.map { rules[$0].id } + challengeErrors.map { challenges[$0].kind },
             shadow: result.shadow.map { rules[$0].id }, degraded: result.isDegraded,
-            overriddenBy: guarantees.indices.contains(overriding) ? guarantees[overriding].condition.text : nil)
+            overriddenBy: guarantees.indices.contains(overriding) ? guarantees[overriding].condition.text : nil,
+            status: kind == .status ? status(result) : nil)
     }
 
     /// The challenges offered, weakest first; empty exactly when allowed.
@@ -49,7 +55,9 @@ extension Policy {
 
     /// Reason codes in full.
     package func reasons(_ result: PolicyResult) -> [String] {
-        result.reasons.map { reasonCodes[$0] }
+        let codes = result.reasons.map { reasonCodes[$0] }
+        // Beside anything else the default says nothing.
+        return kind == .status && codes.count > 1 ? codes.filter { $0 != PolicyStatus.defaultReason } : codes
     }
 
     /// Reason codes as a team may see them: one coarse code for whatever reads facts that span teams.

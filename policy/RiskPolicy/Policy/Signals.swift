@@ -20,7 +20,8 @@ package struct SignalDeclaration: Sendable, Equatable {
     /// Whether it comes from the store: missing while that is down. The token's own facts, the status among them, do not.
     package var isHistory: Bool {
         let group = name.prefix { $0 != "." }
-        return ["account", "inbox", "checks", "app", "device", "velocity"].contains(group) && name != "account.real_user_status"
+        return ["account", "inbox", "checks", "app", "device", "velocity", "user", "outcomes"].contains(group)
+            && name != "account.real_user_status"
     }
 
     /// Whether it tells of other teams: reasons that read it are coarse on the wire.

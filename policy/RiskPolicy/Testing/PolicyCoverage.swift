@@ -52,7 +52,8 @@ package struct PolicyCoverage: Sendable {
 
     /// Counts over the tests of a suite. Each part is evaluated for itself, whatever is before it.
     package init(policy: Policy, suite: PolicyTestSuite) {
-        rules = policy.rules.enumerated().filter { $0.element.mode != .disabled }.map { position, rule in
+        rules = policy.rules.enumerated().filter { $0.element.mode != .disabled && !policy.isDefault($0.offset) }.map {
+            position, rule in
             Self.covered(rule.id, rule.condition, rule.events, policy, suite) { policy.outcome(of: position, $0) == .matched }
         }
         for challenge in policy.challenges {

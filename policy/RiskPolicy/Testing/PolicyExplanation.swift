@@ -16,17 +16,19 @@ package struct PolicyExplanation {
     /// Several lines, without colours.
     package var text: String {
         let answer = policy.answer(trace.result)
-        var lines = ["\(answer.event.rawValue): \(answer.decision.rawValue)   (\(policy.name) \(policy.version))"]
+        var lines = [
+            "\(answer.status == nil ? answer.event.rawValue : "status"): \(answer.word)   (\(policy.name) \(policy.version))"
+        ]
         func fact(_ name: String, _ values: [String]) {
             if !values.isEmpty { lines.append("  \(Self.padded(name, 11)) \(values.joined(separator: ", "))") }
         }
-        fact("challenges", answer.challenges)
+        if answer.status == nil { fact("challenges", answer.challenges) }
         fact("reasons", answer.reasons)
-        fact("waived", answer.waived)
+        if answer.status == nil { fact("waived", answer.waived) }
         if answer.degraded { lines.append("  history was unavailable: signals from it count as missing") }
         if let guarantee = answer.overriddenBy { lines.append("  overridden by the guarantee: \(guarantee)") }
         for (outcome, title) in Self.titles {
-            let rules = trace.rules.filter { $0.outcome == outcome }
+            let rules = trace.rules.filter { $0.outcome == outcome && !policy.isDefault($0.rule) }
             guard !rules.isEmpty else { continue }
             lines += ["", title]
             for rule in rules { lines += explain(policy.rules[rule.rule]) }
@@ -48,6 +50,7 @@ package struct PolicyExplanation {
         let challenge = policy.challenges[rule.challenge].kind
         let effect =
             switch rule.effect {
+            case _ where policy.kind == .status: policy.status(of: rule).rawValue
             case .always: "always asks for \(challenge)"
             case .require: "asks for \(challenge)"
             case .skip: "waives up to \(challenge)"

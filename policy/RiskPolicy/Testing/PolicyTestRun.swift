@@ -78,6 +78,7 @@ extension PolicyVerdict {
     package func values(of key: String) -> [String] {
         switch key {
         case "decision": [decision.rawValue]
+        case "status": [word]
         case "event": [event.rawValue]
         case "degraded": [degraded ? "true" : "false"]
         case "challenges": challenges

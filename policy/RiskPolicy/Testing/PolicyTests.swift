@@ -144,15 +144,7 @@ struct PolicyTestReader {
                 values[assignment.name] = assignment
             }
         }
-        guard let eventValue = values.removeValue(forKey: "event") else {
-            reader.report(node, "the input needs 'event'")
-            return nil
-        }
-        guard case .string(let word) = eventValue.value, let event = PolicyEvent(rawValue: word) else {
-            let words = PolicyEvent.allCases.map(\.rawValue).joined(separator: ", ")
-            reader.report(eventValue.node, "unknown event; known: \(words)")
-            return nil
-        }
+        guard let event = event(&values, node) else { return nil }
         guard let now = CELTimestamp(seconds: PolicyTestSuite.defaultNow) else { return nil }
         var input = policy.makeInput(event: event, now: now)
         for (name, assignment) in values.sorted(by: { $0.key < $1.key }) {
@@ -184,6 +176,21 @@ struct PolicyTestReader {
         return input
     }
 
+    /// A status is asked for at one event.
+    private func event(_ values: inout [String: Assignment], _ node: Node) -> PolicyEvent? {
+        if policy.kind == .status { return PolicyLoader.statusEvent }
+        guard let value = values.removeValue(forKey: "event") else {
+            reader.report(node, "the input needs 'event'")
+            return nil
+        }
+        guard case .string(let word) = value.value, let event = PolicyEvent(rawValue: word) else {
+            let words = PolicyEvent.allCases.map(\.rawValue).joined(separator: ", ")
+            reader.report(value.node, "unknown event; known: \(words)")
+            return nil
+        }
+        return event
+    }
+
     /// YAML has no uint, time or duration: they are written as numbers and text.
     private func converted(_ value: CELValue, to type: CELType) -> CELValue {
         switch (type, value) {
@@ -201,17 +208,21 @@ struct PolicyTestReader {
 
     // MARK: Output
 
-    private static let listKeys = ["challenges", "reasons", "waived", "missing", "errors", "shadow"]
+    private var listKeys: [String] {
+        (policy.kind == .status ? [] : ["challenges", "waived"]) + ["reasons", "missing", "errors", "shadow"]
+    }
+
+    private var wordKeys: [String] { policy.kind == .status ? ["status", "degraded"] : ["decision", "degraded", "event"] }
 
     private func expectations(_ node: Node) -> [PolicyTestExpectation] {
         guard
             let fields = reader.fields(
-                node, "an output", required: [], optional: ["decision", "degraded", "event"] + Self.listKeys)
+                node, "an output", required: [], optional: wordKeys + listKeys)
         else { return [] }
         var expected: [PolicyTestExpectation] = []
         for (key, value) in fields.sorted(by: { $0.key < $1.key }) {
             var values: [String] = []
-            if Self.listKeys.contains(key) {
+            if listKeys.contains(key) {
                 for element in reader.list(value, key) ?? [] {
                     if let text = reader.text(element, key) {
                         if let known = known(key), !known.contains(text) {
@@ -223,6 +234,7 @@ struct PolicyTestReader {
             } else {
                 let words: [String] =
                     switch key {
+                    case "status": PolicyStatus.allCases.map(\.rawValue)
                     case "decision": PolicyDecision.allCases.map(\.rawValue)
                     case "event": PolicyEvent.allCases.map(\.rawValue)
                     default: ["true", "false"]

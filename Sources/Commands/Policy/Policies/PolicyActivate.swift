@@ -18,7 +18,8 @@ struct PolicyActivate: ParsableCommand {
             the folder is not read again, and every host follows within five seconds.
 
             A policy replaces the one of its name. A new name becomes the default for all who are bound to no other policy, unless a team or \
-            app is bound to it; --only-bound and --everyone override this. postern policy rollback goes back.
+            app is bound to it; --only-bound and --everyone override this. A policy with 'decides: status' serves everyone. \
+            postern policy rollback goes back.
             """)
 
     @Argument(help: "The policy's folder, or the beginning of a hash that the store holds.", completion: .directory)
@@ -46,8 +47,16 @@ struct PolicyActivate: ParsableCommand {
             let policies = store.policies
             let known = try policies.policies()
             let stored = ReferredPolicy.isFolder(folder) ? try candidate(store) : try kept(store)
+            let isStatus = stored.name == PolicyKind.statusName
+            guard !isStatus || !(onlyBound || everyone) else {
+                throw CommandError.usage("a status policy serves everyone: leave --only-bound and --everyone out")
+            }
+            if isStatus, try !policies.arrangement().policies.contains(where: { $0.name == stored.name }) {
+                // So that there is something to roll back to.
+                _ = try policies.activate(.builtInStatus, reach: .status, thisChange())
+            }
             let result = try policies.activate(
-                stored, reach: onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
+                stored, reach: isStatus ? .status : onlyBound ? .bound : everyone ? .everyone : .automatic, thisChange())
             try Self.report(result, policies)
             if known.contains(where: { $0.name == stored.name && $0.version == stored.version && $0.hash != stored.hash }) {
                 Failure.warn(
@@ -98,7 +107,7 @@ struct PolicyActivate: ParsableCommand {
 
     /// Refuses a policy whose rules break its guarantees in one of the last logged decisions.
     private static func holdGuarantees(_ policy: Policy, file: String, _ log: DecisionRepository) throws {
-        guard !policy.guarantees.isEmpty else { return }
+        guard policy.kind == .verification, !policy.guarantees.isEmpty else { return }
         var backtest = Backtest(policy, now: PosternClock.now())
         for decision in try log.newest(DecisionFilter(), limit: loggedInputs).0 { backtest.add(decision, declared: nil) }
         guard let broken = backtest.brokenGuarantees.first else { return }
@@ -116,6 +125,11 @@ struct PolicyActivate: ParsableCommand {
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
         guard result.isChange else { return print("\(label) is in force already; nothing was changed.") }
         let bound = try policies.arrangement().bindings.filter { $0.name == now.name }.map(\.target.description)
+        guard now.name != PolicyKind.statusName else {
+            print("\(label) now decides the status of users.")
+            return print(
+                "Before: \(result.replaced.map(StoredPolicy.short) ?? "none"). postern policy rollback \(now.name) goes back.")
+        }
         let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
         print(whom.isEmpty ? "\(label) is active, but no team or app is bound to it yet." : "\(label) now decides for \(whom).")
         let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
@@ -142,7 +156,10 @@ struct PolicyRollback: ParsableCommand {
             _ = try ReferredPolicy(hash: store.policies.rollbackTarget(name).hash, in: store.policies)
             let result = try store.policies.rollback(name, thisChange())
             let now = result.policy
-            let whom = now.isDefault ? "everyone who is bound to no other policy" : "those bound to it"
+            let whom =
+                now.isDefault
+                ? "everyone who is bound to no other policy"
+                : now.name == PolicyKind.statusName ? "the status of users" : "those bound to it"
             print("\(now.name) \(now.version) (\(StoredPolicy.short(now.hash))) decides again for \(whom).")
             if let hash = result.replaced { print("Taken back: \(StoredPolicy.short(hash))") }
         }

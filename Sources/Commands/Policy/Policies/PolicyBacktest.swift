@@ -35,6 +35,7 @@ struct PolicyBacktest: ParsableCommand {
         try installation.withStore { store in
             let now = PosternClock.now()
             let referred = try ReferredPolicy(candidate) { store.policies }
+            guard referred.policy.kind == .verification else { return try status(referred, store, now: now) }
             let filter = try period.filter(now: now)
             let slice: Int64 = now - (filter.since ?? 0) <= 4 * 86_400 ? 3_600 : 86_400
             var run = try BacktestRun(referred.policy, store: store, filter: filter, sliceSeconds: slice, now: now)

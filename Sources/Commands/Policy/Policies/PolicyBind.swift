@@ -4,6 +4,7 @@ import Accounts
 import Decisions
 import ArgumentParser
 import CommandSupport
+import RiskPolicy
 
 /// Whom a binding is for.
 struct BindingTargetOptions: ParsableArguments {
@@ -40,6 +41,9 @@ struct PolicyBind: ParsableCommand {
 
     func run() throws {
         try installation.withStore { store in
+            guard policy != PolicyKind.statusName else {
+                throw CommandError.usage("\(policy) decides the status of users, for everyone: it cannot be bound")
+            }
             let target = try options.resolve(store)
             try store.policies.bind(target, to: policy, thisChange())
             print("\(policy) now decides for \(target).")

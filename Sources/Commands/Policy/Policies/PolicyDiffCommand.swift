@@ -37,6 +37,9 @@ struct PolicyDiffCommand: ParsableCommand {
 
     func run() throws {
         let (old, new) = try policies()
+        guard old.policy.kind == new.policy.kind else {
+            throw CommandError.data("one of them decides statuses, the other checks: they cannot be compared")
+        }
         let diff = PolicyDiff(from: old.policy, to: new.policy)
         guard let now = CELTimestamp(seconds: PolicyTestSuite.defaultNow) else { return }
         let (comparison, examples) = PolicyComparison.onGeneratedInputs(old.policy, new.policy, count: inputs, now: now)
@@ -51,7 +54,7 @@ struct PolicyDiffCommand: ParsableCommand {
         print("\(old.label) → \(new.label)\n")
         print(diff.text)
         print("")
-        print(comparison.text(examples))
+        print(comparison.text(examples, new.policy.kind))
     }
 
     private func policies() throws -> (ReferredPolicy, ReferredPolicy) {
@@ -62,6 +65,7 @@ struct PolicyDiffCommand: ParsableCommand {
         return try installation.withStore { store in
             let one = try ReferredPolicy(first) { store.policies }
             if let second { return (one, try ReferredPolicy(second) { store.policies }) }
+            if one.policy.kind == .status { return (try ReferredPolicy(PolicyKind.statusName) { store.policies }, one) }
             let arrangement = try store.policies.arrangement()
             guard let active = arrangement.policies.first(where: { $0.name == one.policy.name }) ?? arrangement.standard else {
                 throw CommandError.noInput("no policy is active: give two to compare")
@@ -101,7 +105,7 @@ extension PolicyComparison {
 
 extension PolicyComparison {
     /// Counts in words, for generated inputs.
-    fileprivate func text(_ examples: [String]) -> String {
+    fileprivate func text(_ examples: [String], _ kind: PolicyKind) -> String {
         let total = total
         guard total.differs else { return "On \(total.questions) generated inputs both decide the same." }
         var lines = ["decided differently, of \(total.questions) generated inputs"]
@@ -109,14 +113,20 @@ extension PolicyComparison {
             "  " + name.padding(toLength: 26, withPad: " ", startingAt: 0)
                 + values.map { String(repeating: " ", count: max(1, 16 - $0.count)) + $0 }.joined()
         }
-        lines.append(line("event", ["newly asked", "no longer", "other checks"]))
+        lines.append(
+            kind == .status
+                ? line("", ["not likely_real", "likely_real", "other status"])
+                : line("event", ["newly asked", "no longer", "other checks"]))
         for event in PolicyEvent.allCases {
             guard let count = events[event], count.differs else { continue }
-            lines.append(line(event.rawValue, [count.newlyAsked, count.noLongerAsked, count.otherChallenges].map(String.init)))
+            lines.append(
+                line(
+                    kind == .status ? "status" : event.rawValue,
+                    [count.newlyAsked, count.noLongerAsked, count.otherChallenges].map(String.init)))
         }
         let rules = rulesByWeight.filter { $0.count.newlyAsks + $0.count.noLongerAsks > 0 }
         if !rules.isEmpty {
-            lines += ["", line("rule", ["newly asks", "no longer"])]
+            lines += ["", line("rule", kind == .status ? ["now so", "no longer"] : ["newly asks", "no longer"])]
             lines += rules.map { line($0.id, [$0.count.newlyAsks, $0.count.noLongerAsks].map(String.init)) }
         }
         if !examples.isEmpty { lines += ["", "for instance"] + examples.map { "  " + $0 } }

@@ -3,6 +3,7 @@
 import Decisions
 import ArgumentParser
 import CommandSupport
+import RiskPolicy
 
 struct PolicyList: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -99,7 +100,9 @@ struct PolicyList: ParsableCommand {
                 let bound = arrangement.bindings.filter { $0.name == policy.name }.map(\.target.description)
                 return Row(
                     policy: policy.name, version: policy.version, hash: policy.hash, since: timestamp(policy.since),
-                    isDefault: policy.isDefault, decidesFor: (policy.isDefault ? ["everyone else"] : []) + bound)
+                    isDefault: policy.isDefault,
+                    decidesFor: policy.name == PolicyKind.statusName
+                        ? ["the status of users"] : (policy.isDefault ? ["everyone else"] : []) + bound)
             }
             hosts = try repository.hosts().map { state in
                 let active = arrangement.policies.first { $0.name == state.name }?.hash

@@ -33,12 +33,21 @@ struct ReferredPolicy {
             return
         }
         let repository = try repository()
+        // There is always one: until another is activated the one in the program.
+        if text == PolicyKind.statusName, try !repository.arrangement().policies.contains(where: { $0.name == text }) {
+            try self.init(.builtInStatus)
+            return
+        }
         try self.init(hash: try repository.resolve(text), in: repository)
     }
 
     /// A policy of the store. A refusal by this program is an error of the data: it was taken once.
     init(hash: String, in repository: PolicyRepository) throws {
-        let stored = try repository.policy(hash: hash)
+        try self.init(try repository.policy(hash: hash))
+    }
+
+    private init(_ stored: StoredPolicy) throws {
+        let hash = stored.hash
         let loaded: LoadedPolicy
         do {
             loaded = try LoadedPolicy(stored)

@@ -72,10 +72,14 @@ struct PolicyShow: ParsableCommand {
     private static func text(_ referred: ReferredPolicy) -> String {
         let policy = referred.policy
         var lines = ["\(emphasised("\(policy.name) \(policy.version)"))  \(referred.hash)"]
-        for (effect, title) in [
-            (RuleEffect.always, "always asked for, whatever the skips say"), (.skip, "waives what is required"),
-            (.require, "required"),
-        ] {
+        if policy.kind == .status { lines += status(policy) }
+        for (effect, title) in policy.kind == .status
+            ? []
+            : [
+                (RuleEffect.always, "always asked for, whatever the skips say"), (.skip, "waives what is required"),
+                (.require, "required"),
+            ]
+        {
             let rules = policy.rules.filter { $0.effect == effect }
             guard !rules.isEmpty else { continue }
             lines += ["", emphasised(title)]
@@ -90,12 +94,15 @@ struct PolicyShow: ParsableCommand {
         }
         if !policy.guarantees.isEmpty {
             lines += ["", emphasised("guaranteed")]
-            lines += policy.guarantees.map { "  \($0.decision.rawValue) when \($0.condition.text)" }
+            lines += policy.guarantees.map { "  \(policy.word($0)) when \($0.condition.text)" }
         }
         let lists = referred.candidate.document.files.keys.sorted().filter {
             $0 != PolicyDocument.policyFile && $0 != PolicyDocument.testsFile
         }
-        lines += ["", "challenges, weakest first: \(policy.challenges.map(\.kind).joined(separator: ", "))"]
+        lines.append("")
+        if policy.kind == .verification {
+            lines.append("challenges, weakest first: \(policy.challenges.map(\.kind).joined(separator: ", "))")
+        }
         lines.append("signals: \(policy.signals.count)\(lists.isEmpty ? "" : "; lists: " + lists.joined(separator: ", "))")
         if !policy.liveLists.isEmpty {
             let names = policy.liveLists.map { "\($0.name) (\($0.kind.rawValue)\($0.isTeams ? ", of the team" : ""))" }
@@ -109,11 +116,26 @@ struct PolicyShow: ParsableCommand {
         return lines.joined(separator: "\n")
     }
 
+    /// The most cautious first: of all that matches it is what counts.
+    private static func status(_ policy: Policy) -> [String] {
+        [PolicyStatus.unknown, .unsupported, .likelyReal].flatMap { status -> [String] in
+            let rules = policy.rules.filter { policy.status(of: $0) == status }
+            guard !rules.isEmpty else { return [] }
+            return ["", emphasised(status.rawValue)]
+                + rules.map { rule in
+                    let mode = rule.mode == .active ? "" : "  [\(rule.mode.rawValue)]"
+                    let when = rule.effect == .require ? "otherwise" : "when \(rule.condition.text)"
+                    return "  \(rule.id)\(mode)  \(when)\(rule.matchesWhenMissing ? "  (or a signal is missing)" : "")"
+                }
+        }
+    }
+
     private static func members(_ referred: ReferredPolicy) -> Members {
         let policy = referred.policy
         let rules = policy.rules.map { rule -> Members in
             [
-                "id": rule.id, "effect": rule.effect.rawValue,
+                "id": rule.id, "status": policy.kind == .status ? policy.status(of: rule).rawValue : nil,
+                "effect": rule.effect.rawValue,
                 "events": PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue),
                 "challenge": policy.challenges[rule.challenge].kind, "reason": rule.reason, "mode": rule.mode.rawValue,
                 "condition": rule.condition.text,

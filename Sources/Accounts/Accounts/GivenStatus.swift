@@ -1,0 +1,46 @@
+// A status that a policy gave, with why: for the operator's eyes.
+
+import Database
+
+/// What a status policy said at an authorization.
+package struct GivenStatus: Sendable, Hashable {
+    /// 0 … 2, as in identity tokens.
+    package let status: Int
+    /// Codes of the rules; they leave the installation nowhere.
+    package let reasons: [String]
+    /// What was known: a JSON object.
+    package let signals: String
+    package let policyName: String
+    package let policyVersion: String
+    package let policyHash: String
+
+    package init(
+        status: Int, reasons: [String], signals: String, policyName: String, policyVersion: String, policyHash: String
+    ) {
+        self.status = status
+        self.reasons = reasons
+        self.signals = signals
+        self.policyName = policyName
+        self.policyVersion = policyVersion
+        self.policyHash = policyHash
+    }
+}
+
+extension DatabaseConnection {
+    /// Gives a grant its status, and keeps why. What it had before a revocation is not lowered.
+    func give(_ given: GivenStatus, grant: Int64, now: Int64) throws(StoreFailure) {
+        try run(
+            """
+            UPDATE grants SET real_user_status = CASE WHEN prior_status > \(given.status) THEN prior_status
+                ELSE CAST(\(given.status) AS BIGINT) END
+            WHERE id = \(grant) AND real_user_status IS NULL
+            """)
+        try run(
+            """
+            INSERT INTO status_decisions
+                (grant_id, status, reasons, signals, policy_name, policy_version, policy_hash, decided_at)
+            VALUES (\(grant), \(given.status), \(given.reasons.joined(separator: " ")), \(given.signals), \(given.policyName),
+                \(given.policyVersion), \(given.policyHash), \(now))
+            """)
+    }
+}

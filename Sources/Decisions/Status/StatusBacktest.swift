@@ -1,0 +1,64 @@
+// A status policy put to the first authorizations of the past.
+
+import Accounts
+import CEL
+import Database
+import JSON
+import RiskPolicy
+
+/// How many would get which status, and how many of them a team called fraudulent since.
+package struct StatusBacktest: Sendable {
+    /// Of one status.
+    package struct Count: Sendable, Equatable {
+        /// As it was given.
+        package var before = 0
+        /// As the candidate would give it.
+        package var after = 0
+        /// Of those after: consents of which a team reported fraud.
+        package var fraudulentAfter = 0
+    }
+
+    package private(set) var counts: [PolicyStatus: Count] = [:]
+    package private(set) var total = 0
+
+    package subscript(_ status: PolicyStatus) -> Count { counts[status] ?? Count() }
+
+    /// Reads what was given since a time.
+    /// - Parameter since: seconds since 1970.
+    package init(_ policy: Policy, store: Store, since: Int64) throws(StoreFailure) {
+        var last: Int64 = 0
+        while true {
+            let rows = try store.database.rows(
+                """
+                SELECT s.id, s.status, s.signals, s.decided_at, EXISTS (SELECT 1 FROM decisions d WHERE d.grant_id = s.grant_id
+                    AND d.label = \(DecisionLabel.fraudulent)) AS is_fraud
+                FROM status_decisions s WHERE s.id > \(last) AND s.decided_at >= \(since) ORDER BY s.id LIMIT 1000
+                """)
+            for row in rows {
+                last = try row["id"]
+                try add(policy, row)
+            }
+            if rows.count < 1_000 { return }
+        }
+    }
+
+    private mutating func add(_ policy: Policy, _ row: SQLRow) throws(StoreFailure) {
+        let (given, signals, isFraud): (Int, String, Bool) = try (row["status"], row["signals"], row["is_fraud"])
+        guard let before = PolicyStatus.allCases.first(where: { $0.code == given }),
+            let now = CELTimestamp(seconds: try row["decided_at"]),
+            let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20)
+        else { return }
+        var input = policy.makeInput(event: .signUp, now: now)
+        for member in object.members {
+            guard let slot = policy.slot(named: member.name),
+                let value = LoggedSignals.value(member.value, policy.signals[slot].type)
+            else { continue }
+            try? policy.set(slot: slot, to: value, in: &input)
+        }
+        total += 1
+        counts[before, default: Count()].before += 1
+        let after = policy.status(policy.decide(input))
+        counts[after, default: Count()].after += 1
+        if isFraud { counts[after, default: Count()].fraudulentAfter += 1 }
+    }
+}

@@ -1,0 +1,166 @@
+// What is known of a user when an app is authorized, as signals of a status policy.
+
+import Accounts
+import CEL
+import Database
+import JSON
+import RiskPolicy
+import SignIn
+
+/// Reads and keeps them. A number that other teams take part in is known from three teams on: below, it would tell of one.
+struct StatusSignals {
+    static let teamsNeeded = 3
+    private static let day: Int64 = 86_400
+
+    let user: Int64
+    /// Of the team that the app is of, and the group of apps.
+    let team: Int64
+    let group: Int64
+    /// The inbox that mail will go to; nil where there is none.
+    let inbox: Int64?
+    let now: Int64
+
+    /// Whether the user is to get a status at all: not while a consent is in force that has one.
+    func isDue(_ connection: any DatabaseConnection) throws(StoreFailure) -> Bool {
+        let settled: Int64? = try connection.value(
+            """
+            SELECT 1 FROM grants g JOIN accounts a ON a.id = g.account_id
+            WHERE a.user_id = \(user) AND a.team_id = \(team) AND g.group_id = \(group) AND g.state = 'authorized'
+                AND g.real_user_status IS NOT NULL
+            """)
+        return settled == nil
+    }
+
+    /// Values by name; what is not known is not there.
+    func values(_ connection: any DatabaseConnection) throws(StoreFailure) -> [String: CELValue] {
+        var values: [String: CELValue] = [:]
+        func set(_ name: String, _ value: Int64?) { values[name] = value.map(CELValue.int) }
+        func hours(_ time: Int64?) -> Int64? { time.map { max(0, now - $0) / 3_600 } }
+        if let row = try connection.row("SELECT created_at, is_managed FROM users WHERE id = \(user)") {
+            set("user.age_hours", hours(try row["created_at"]))
+            values["user.is_managed"] = try (row["is_managed"] as Bool?).map(CELValue.bool)
+        }
+        let own = try connection.row(
+            """
+            SELECT COALESCE(g.real_user_status, g.prior_status) AS prior,
+                (SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) FROM daily_counters c WHERE c.account_id = a.id
+                    AND c.day > \(Day.number(now) - 30) AND c.kind = \(CounterKind.rejoined)) AS rejoins
+            FROM grants g JOIN accounts a ON a.id = g.account_id
+            WHERE a.user_id = \(user) AND a.team_id = \(team) AND g.group_id = \(group)
+            """)
+        let (prior, rejoins): (Int64?, Int64?) = try (own?["prior"], own?["rejoins"])
+        set("account.prior_status", prior)
+        set("account.rejoins_30d", rejoins ?? 0)
+        try ofTeams(connection, set)
+        if let inbox { try of(inbox: inbox, connection, set, hours) }
+        return values
+    }
+
+    /// How many of something there are, and of how many teams.
+    private func count(_ connection: any DatabaseConnection, _ sql: SQL) throws(StoreFailure) -> Int64? {
+        guard let row = try connection.row(sql), try row["teams"] as Int64 >= Self.teamsNeeded else { return nil }
+        return try row["n"]
+    }
+
+    private func ofTeams(_ connection: any DatabaseConnection, _ set: (String, Int64?) -> Void) throws(StoreFailure) {
+        set(
+            "user.teams",
+            try count(
+                connection,
+                """
+                SELECT COUNT(DISTINCT a.team_id) AS n, COUNT(DISTINCT a.team_id) AS teams FROM accounts a
+                JOIN grants g ON g.account_id = a.id AND g.state = 'authorized' WHERE a.user_id = \(user)
+                """))
+        for (name, kind, days) in [
+            ("user.replies_30d", CounterKind.replied, Int64(30)), ("inbox.bounces_7d", .bouncedPermanently, 7),
+        ] {
+            set(
+                name,
+                try count(
+                    connection,
+                    """
+                    SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) AS n, COUNT(DISTINCT a.team_id) AS teams FROM accounts a
+                    LEFT JOIN daily_counters c ON c.account_id = a.id AND c.day > \(Day.number(now) - days) AND c.kind = \(kind)
+                    WHERE a.user_id = \(user)
+                    """))
+        }
+        for (name, time, days) in [
+            ("checks.passed_90d", "passed_at", Int64(90)), ("checks.failed_30d", "failed_at", 30),
+        ] {
+            set(
+                name,
+                try count(
+                    connection,
+                    """
+                    SELECT COUNT(*) AS n, COUNT(DISTINCT a.team_id) AS teams FROM accounts a JOIN grants g ON g.account_id = a.id
+                    JOIN checks k ON k.grant_id = g.id AND k.\(raw: time) > \(now - days * Self.day) WHERE a.user_id = \(user)
+                    """))
+        }
+        for label in [DecisionLabel.legitimate, .fraudulent] {
+            set(
+                "outcomes." + label.rawValue,
+                try count(
+                    connection,
+                    """
+                    SELECT COUNT(*) AS n, COUNT(DISTINCT d.team_id) AS teams FROM accounts a JOIN grants g ON g.account_id = a.id
+                    JOIN decisions d ON d.grant_id = g.id AND d.label = \(label) WHERE a.user_id = \(user)
+                    """))
+        }
+    }
+
+    private func of(
+        inbox: Int64, _ connection: any DatabaseConnection, _ set: (String, Int64?) -> Void, _ hours: (Int64?) -> Int64?
+    ) throws(StoreFailure) {
+        let row = try connection.row(
+            """
+            SELECT i.verified_at, (SELECT CAST(COALESCE(SUM(d.deletions), 0) AS BIGINT) FROM tombstones d
+                WHERE d.mark = i.tombstone_index AND d.day > \(Day.number(now) - 30)) AS deletions
+            FROM inboxes i WHERE i.id = \(inbox)
+            """)
+        set("inbox.age_hours", hours(try row?["verified_at"]))
+        set("inbox.deletions_30d", try row?["deletions"])
+        set(
+            "inbox.signups_24h",
+            try count(
+                connection,
+                """
+                SELECT COUNT(*) AS n, COUNT(DISTINCT s.team_id) AS teams FROM verified_signups s
+                JOIN inboxes i ON i.velocity_index = s.velocity_index WHERE i.id = \(inbox) AND s.at > \(now - Self.day)
+                """))
+    }
+
+    /// How the user signed in.
+    /// - Parameter method: at the built-in page; nil at the operator's own.
+    func values(
+        of authentication: AuthenticationMethod, _ method: SignInMethod?, _ connection: any DatabaseConnection
+    ) throws(StoreFailure) -> [String: CELValue] {
+        var values: [String: CELValue] = [:]
+        values["sign_in.method"] = method.map { .string($0.rawValue) }
+        guard !authentication.references.isEmpty else { return values }
+        values["session.amr"] = .list(authentication.references.map(CELValue.string))
+        let verifies: Set = ["user", "mfa", "pin", "face", "fpt", "iris", "retina", "vbm"]
+        values["sign_in.user_verified"] = .bool(!verifies.isDisjoint(with: authentication.references))
+        guard method == .passkey else { return values }
+        // The one that was used last is the one of this sign-in.
+        let row = try connection.row(
+            "SELECT created_at, backed_up FROM passkeys WHERE user_id = \(user) ORDER BY last_used_at DESC NULLS LAST LIMIT 1")
+        if let row {
+            values["sign_in.passkey_age_hours"] = .int(max(0, now - (try row["created_at"])) / 3_600)
+            values["sign_in.passkey_synced"] = .bool(try row["backed_up"])
+        }
+        return values
+    }
+}
+
+extension Policy {
+    /// The input of a status policy, and its signals as the log keeps them.
+    func statusInput(_ values: [String: CELValue], now: CELTimestamp) -> (input: PolicyInput, signals: String) {
+        var input = makeInput(event: .signUp, now: now)
+        var line = JSONObjectWriter(capacity: 400)
+        for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+            guard let slot = slot(named: name), (try? set(slot: slot, to: value, in: &input)) != nil else { continue }
+            line.signal(name, value)
+        }
+        return (input, line.end())
+    }
+}

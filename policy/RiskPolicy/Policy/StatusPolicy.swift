@@ -1,0 +1,76 @@
+// Policies that decide how likely a user is to be real: what differs from those that ask for checks.
+//
+// A status is settled by the same program. Its two "challenges" are the statuses below `likely_real`, weakest first: a rule with
+// one of them asks for it whatever the others say, a rule with `likely_real` waives the default, which asks last.
+
+import CEL
+
+/// What a policy decides.
+package enum PolicyKind: String, Sendable, CaseIterable {
+    /// The name of every policy of kind `status`: there is one for the whole installation.
+    package static let statusName = "status"
+
+    /// Whether a person must pass a check.
+    case verification
+    /// The `real_user_status` of a user.
+    case status
+}
+
+/// How likely it is that a user is a real person.
+package enum PolicyStatus: String, Sendable, CaseIterable {
+    /// Nothing speaks for it or against it.
+    case unsupported
+    /// Something speaks against it.
+    case unknown
+    case likelyReal = "likely_real"
+
+    /// Given where no rule matched.
+    static let defaultReason = "DEFAULT"
+
+    /// As in identity tokens.
+    package var code: Int {
+        switch self {
+        case .unsupported: 0
+        case .unknown: 1
+        case .likelyReal: 2
+        }
+    }
+}
+
+extension Policy {
+    /// The events that it is asked for.
+    var askedEvents: [PolicyEvent] { kind == .status ? [PolicyLoader.statusEvent] : PolicyEvent.allCases }
+
+    /// What a guarantee promises, in the word of the policy's kind.
+    package func word(_ guarantee: PolicyGuarantee) -> String {
+        guard kind == .status else { return guarantee.decision.rawValue }
+        return (guarantee.decision == .allow ? PolicyStatus.likelyReal : .unknown).rawValue
+    }
+
+    /// Whether a rule is the default of a status policy, which no one wrote as a rule.
+    func isDefault(_ rule: Int) -> Bool { kind == .status && rules[rule].effect == .require }
+
+    /// What a rule of a status policy gives.
+    package func status(of rule: PolicyRule) -> PolicyStatus {
+        rule.effect == .skip ? .likelyReal : PolicyStatus(rawValue: challenges[rule.challenge].kind) ?? .unknown
+    }
+
+    /// What a policy of kind `status` says: of everything that matched the most cautious.
+    package func status(_ result: PolicyResult) -> PolicyStatus {
+        result.decision == .allow ? .likelyReal : challengeKinds(result).first.flatMap(PolicyStatus.init) ?? .unknown
+    }
+}
+
+extension StandardSignals {
+    /// Type by name, of what Postern supplies for a status. What other teams take part in is missing unless at least three do.
+    package static let statusTypes: [String: String] = [
+        "sign_in.method": "string?", "sign_in.user_verified": "bool?", "sign_in.passkey_age_hours": "int?",
+        "sign_in.passkey_synced": "bool?", "session.amr": "list(string)?",
+        "user.age_hours": "int?", "user.teams": "int?", "user.replies_30d": "int?", "user.is_managed": "bool?",
+        "inbox.age_hours": "int?", "inbox.domain_class": "string?", "inbox.signups_24h": "int?",
+        "inbox.deletions_30d": "int?", "inbox.bounces_7d": "int?",
+        "checks.passed_90d": "int?", "checks.failed_30d": "int?",
+        "outcomes.legitimate": "int?", "outcomes.fraudulent": "int?",
+        "account.prior_status": "int?", "account.rejoins_30d": "int?",
+    ]
+}

@@ -1,0 +1,10 @@
+// The status policy that comes with Postern, in the program itself.
+
+/// The files of `policy/rules/status` as they were when the program was built.
+package enum DefaultStatusPolicy {
+    /// Text by path: `policy.yaml` and `tests.yaml`.
+    package static let files = [
+        "policy.yaml": String(decoding: PackageResources.policy_yaml, as: UTF8.self),
+        "tests.yaml": String(decoding: PackageResources.tests_yaml, as: UTF8.self),
+    ]
+}

@@ -131,7 +131,7 @@ struct UserExportSection: Sendable {
                 ],
                 "FROM decisions d JOIN grants x ON x.id = d.grant_id JOIN teams t ON t.id = d.team_id \(ofUser) ORDER BY d.id"),
             UserExportSection(
-                "statuses",
+                "status_decisions",
                 [
                     ("account", .integer, "x.account_id"), ("app", .text, "p.primary_client_id"),
                     ("status", .integer, "s.status"),

@@ -147,4 +147,34 @@ import Testing
         try bench.log.flush()
         #expect(try seen() == [2, 2])
     }
+
+    /// Ten inboxes at one domain of its owner's are seen by it; two at a provider have nothing in common.
+    @Test func aDomainOfItsOwnersIsCountedByAndAProviderIsNot() async throws {
+        let text = """
+            policy: p
+            version: "1"
+            challenges: [{kind: human_check}]
+            defaults: {challenge: human_check}
+            signals: {event: string}
+            counters: {domain: {key: inbox_domain, window: 1h, events: [sign_up, sign_in], distinct: account}}
+            rules:
+            - {id: many, effect: require, events: [sign_up, sign_in], challenge: human_check, reason: MANY, condition: velocity.domain >= 3}
+            """
+        let stored = StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": text]).octets)
+        let bench = try await DecisionFixture(policy: LoadedPolicy(stored))
+        func ask(_ user: String, at domain: String) async throws -> Response {
+            let sub = try bench.user(user, inbox: "\(user)@\(domain)")
+            return try await bench.ask(DecisionRequest(event: .signIn, clientID: DecisionFixture.app, sub: sub))
+        }
+        for (number, domain) in ["farm.example", "Farm.example", "farm.example"].enumerated() {
+            let answer = try await ask("f\(number)", at: domain)
+            #expect(answer.decision == (number == 2 ? "require_verification" : "allow"))
+            #expect(try bench.logged(answer.id).signals.contains("\"velocity.domain\":\(number + 1)"))
+        }
+        for number in 0..<3 {
+            let answer = try await ask("g\(number)", at: "gmail.com")
+            #expect(answer.decision == "allow")
+            #expect(!(try bench.logged(answer.id).signals.contains("velocity.domain")))
+        }
+    }
 }

@@ -147,6 +147,23 @@ struct LooksTests {
         }
     }
 
+    /// The second request of a sheet was answered with 409, and the user saw an error for what had gone well.
+    @Test func aDoubleClickSendsAFormOnce() async throws {
+        try await visit { fixture, url, browser in
+            try Self.signIn(browser, fixture, url)
+            try browser.open("\(url)/me/addresses/1")
+            let sent = try browser.value(
+                """
+                let sent = 0;
+                const form = document.querySelector("form[action$='/forwarding']");
+                form.addEventListener("submit", (event) => { if (!event.defaultPrevented) sent += 1; event.preventDefault(); });
+                for (let click = 0; click < 2; click += 1) form.querySelector("button").click();
+                return sent
+                """)
+            #expect(sent as? Int == 1)
+        }
+    }
+
     @Test func keysAloneFindAnAddressTurnItOffAndNameIt() async throws {
         try await visit { fixture, url, browser in
             try Self.signIn(browser, fixture, url)

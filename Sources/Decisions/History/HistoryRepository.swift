@@ -80,11 +80,14 @@ package struct HistoryRepository: Sendable {
                 isAppAccountBound: try request.appAccountMark.map { row throws(StoreFailure) in
                     try connection.isUpgraded(team: request.team, appAccount: row)
                 } ?? false)
+            var domain: String?
             if let domainClass = request.domainClass, let account = read.history?.accountNumber {
-                read.history?.domainClass = try domain(ofInboxOf: account, connection).map(domainClass)
+                domain = try self.domain(ofInboxOf: account, connection)
+                read.history?.domainClass = domain.map(domainClass)
             }
             if let velocity = request.velocity {
-                read.tallies = velocity.tallies(inbox: read.history?.inboxMark)
+                let isOneOwners = [.own, .disposable].contains(read.history?.domainClass)
+                read.tallies = velocity.tallies(inbox: read.history?.inboxMark, domain: isOneOwners ? domain : nil)
                 read.stored = try connection.storedVelocity(read.tallies)
             }
             return read

@@ -13,7 +13,7 @@ struct CountedVelocity: Sendable {
 extension DecisionService {
     /// Says where an inbox is, for a policy that asks.
     func domainClass(_ asking: DecisionContext) -> (@Sendable (String) -> DomainClass)? {
-        guard asking.source.readsDomainClass else { return nil }
+        guard asking.source.readsDomainClass || asking.policy.policy.counters.contains(where: \.readsDomain) else { return nil }
         return { [lists] domain in lists?.domainClass(domain) ?? DomainClass.of(domain) }
     }
 

@@ -50,15 +50,17 @@ package struct VelocityQuestion: Sendable {
     }
 
     /// The tallies of all counters for which the question has what they need.
-    /// - Parameter inbox: a keyed hash of the account's inbox; nil where none is known.
-    package func tallies(inbox: [UInt8]?) -> [VelocityTally] {
+    /// - Parameters:
+    ///   - inbox: a keyed hash of the account's inbox; nil where none is known.
+    ///   - domain: of the inbox; nil where none is known, and where many people share it.
+    package func tallies(inbox: [UInt8]?, domain: String? = nil) -> [VelocityTally] {
         counters.indices.compactMap { index in
             let counter = counters[index]
-            guard let mark = mark(counter, counter.key, inbox) else { return nil }
+            guard let mark = mark(counter, counter.key, inbox, domain) else { return nil }
             let slice = now / counter.slice
             var part = withUnsafeBytes(of: slice.bigEndian) { Array($0) }
             if let distinct = counter.distinct {
-                guard let value = self.mark(counter, distinct, inbox) else { return nil }
+                guard let value = self.mark(counter, distinct, inbox, domain) else { return nil }
                 part = value
             }
             return VelocityTally(
@@ -68,12 +70,13 @@ package struct VelocityQuestion: Sendable {
         }
     }
 
-    private func mark(_ counter: PolicyCounter, _ key: PolicyCounter.Key, _ inbox: [UInt8]?) -> [UInt8]? {
+    private func mark(_ counter: PolicyCounter, _ key: PolicyCounter.Key, _ inbox: [UInt8]?, _ domain: String?) -> [UInt8]? {
         let value: String? =
             switch key {
             case .account: account
             case .device: device
             case .inbox: inbox.map { String(decoding: $0.flatMap { [0x41 + $0 >> 4, 0x41 + $0 & 15] }, as: UTF8.self) }
+            case .inboxDomain: domain?.lowercased()
             case .context(let name): context[name]
             }
         return value.map { marks.velocity(team: team, counter: counter.definition, key: key.text, value: $0) }

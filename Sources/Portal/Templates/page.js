@@ -82,3 +82,14 @@ for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy
     });
   }
 })();
+// A double click is one click: what the form asks for is done by the time that the second one would arrive. Last in this file, so
+// that a form which a passkey answers is not taken for sent.
+for (const form of document.querySelectorAll('form[method="post"]')) {
+  let isSent = false;
+  form.addEventListener("submit", (event) => {
+    if (isSent) return event.preventDefault();
+    if (event.defaultPrevented) return;
+    isSent = true;
+    setTimeout(() => { isSent = false; }, 3000);
+  });
+}

@@ -10,6 +10,8 @@ package struct PolicyCounter: Sendable, Hashable {
         case account
         /// The inbox of the account, as one of this installation.
         case inbox
+        /// The domain of that inbox, where it is one that no provider shares among many: own or disposable.
+        case inboxDomain
         /// The device that attested the app.
         case device
         /// What the backend supplied, by the name behind `context.`.
@@ -20,6 +22,7 @@ package struct PolicyCounter: Sendable, Hashable {
             switch self {
             case .account: "account"
             case .inbox: "inbox"
+            case .inboxDomain: "inbox_domain"
             case .device: "device"
             case .context(let name): "context." + name
             }
@@ -47,6 +50,9 @@ package struct PolicyCounter: Sendable, Hashable {
         self.events = events
         self.distinct = distinct
     }
+
+    /// Whether it looks at the domain of the inbox.
+    package var readsDomain: Bool { key == .inboxDomain || distinct == .inboxDomain }
 
     /// The signal that it is read by.
     package var signal: String { "velocity." + name }

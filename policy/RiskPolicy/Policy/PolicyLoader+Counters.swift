@@ -45,10 +45,11 @@ extension PolicyLoader {
     private func key(_ node: Node, _ what: String) -> PolicyCounter.Key? {
         guard let text = reader.text(node, what) else { return nil }
         guard text.hasPrefix("context.") else {
-            let words = ["account", "inbox", "device"]
+            let words = ["account", "inbox", "inbox_domain", "device"]
             return switch reader.word(node, what, among: words) {
             case "account": .account
             case "inbox": .inbox
+            case "inbox_domain": .inboxDomain
             case "device": .device
             default: nil
             }

@@ -160,4 +160,36 @@ import Testing
         #expect(try sandbox.waitForExit() == 0)
         #expect(sandbox.lines.count == said, "\(sandbox.lines.dropFirst(said))")
     }
+
+    @Test func labelsAreGivenOneByOneOrAllOfAFileOrNone() throws {
+        let runner = try runner()
+        let sub = try sub(runner)
+        var ids: [String] = []
+        for _ in 1...3 {
+            let answer = try runner.json("decide", "juice", "--app", "com.juice.app", "--event", "sign_in", "--sub", sub)
+            ids.append(try #require((answer as? [String: Any])?["decision_id"] as? String))
+        }
+        func labels() throws -> [String?] {
+            try ids.map { id in try #require(try runner.json("decision", "show", id) as? [String: Any])["label"] as? String }
+        }
+        #expect(try runner.succeed("decision", "label", ids[0], "fraudulent") == "Decision \(ids[0]) is fraudulent.")
+        #expect(try labels() == ["fraudulent", nil, nil])
+        let file = runner.folder.appendingPathComponent("labels.csv")
+        func write(_ text: String) throws { try Data(text.utf8).write(to: file) }
+        try write("decision_id,label\n\(ids[0]),legitimate\n\(ids[1]),fraudulent\nrd_none,fraudulent\n")
+        try runner.fail(
+            "decision", "label", "--csv", "labels.csv", status: 66, saying: "labels.csv:4: no decision has the id rd_none")
+        #expect(try labels() == ["fraudulent", nil, nil], "a file is taken whole or not at all")
+        try write("decision_id,label\n\(ids[0]),legitimate\n\(ids[1]),odd\n")
+        try runner.fail(
+            "decision", "label", "--csv", "labels.csv", status: 65, saying: "labels.csv:3: a label is legitimate or fraudulent")
+        try write("id,label\n")
+        try runner.fail("decision", "label", "--csv", "labels.csv", status: 65, saying: "labels.csv:1: the first line must be")
+        try runner.fail("decision", "label", "--csv", "none.csv", status: 66, saying: "none.csv: cannot be read")
+        try write("decision_id,label\n\(ids[0]),legitimate\n\(ids[1]),fraudulent\n\(ids[1]),legitimate\n")
+        #expect(try runner.succeed("decision", "label", "--csv", "labels.csv") == "Labelled 3 decisions.")
+        #expect(try labels() == ["legitimate", "legitimate", nil], "the last one counts")
+        let audit = try #require(try runner.json("audit") as? [[String: Any]])
+        #expect(audit.count { $0["action"] as? String == "decision.label" } == 4)
+    }
 }

@@ -112,6 +112,8 @@ import Testing
         let world = try World(engine, inbox: "jane@mailinator.com")
         #expect(try world.authorize() == 1)
         #expect(try world.kept().map(\.reasons) == ["DISPOSABLE_INBOX"])
+        let shown = try world.test.store.grants.givenStatuses(account: 1)
+        #expect(shown.values.map(\.reasons) == [["DISPOSABLE_INBOX"]])
     }
 
     @Test(arguments: Engine.all) func oldUsersOfThreeTeamsAreLikelyReal(_ engine: Engine) throws {

@@ -27,14 +27,15 @@ package struct GivenStatus: Sendable, Hashable {
 }
 
 extension DatabaseConnection {
-    /// Gives a grant its status, and keeps why. What it had before a revocation is not lowered.
+    /// Gives a grant that has none its status, and keeps why. What it had before a revocation is not lowered.
     func give(_ given: GivenStatus, grant: Int64, now: Int64) throws(StoreFailure) {
-        try run(
+        let changed = try run(
             """
             UPDATE grants SET real_user_status = CASE WHEN prior_status > \(given.status) THEN prior_status
                 ELSE CAST(\(given.status) AS BIGINT) END
             WHERE id = \(grant) AND real_user_status IS NULL
             """)
+        guard changed > 0 else { return }
         try run(
             """
             INSERT INTO status_decisions
@@ -42,5 +43,24 @@ extension DatabaseConnection {
             VALUES (\(grant), \(given.status), \(given.reasons.joined(separator: " ")), \(given.signals), \(given.policyName),
                 \(given.policyVersion), \(given.policyHash), \(now))
             """)
+    }
+}
+
+extension GrantRepository {
+    /// What a policy said last of each grant of an account, by `Grant.number`: for the operator alone.
+    package func givenStatuses(account: Int64) throws(StoreFailure) -> [Int64: GivenStatus] {
+        var statuses: [Int64: GivenStatus] = [:]
+        let rows = try addresses.database.rows(
+            """
+            SELECT s.grant_id, s.status, s.reasons, s.signals, s.policy_name, s.policy_version, s.policy_hash
+            FROM status_decisions s JOIN grants g ON g.id = s.grant_id WHERE g.account_id = \(account) ORDER BY s.id
+            """)
+        for row in rows {
+            let reasons: String = try row["reasons"]
+            statuses[try row["grant_id"]] = try GivenStatus(
+                status: row["status"], reasons: reasons.split(separator: " ").map(String.init), signals: row["signals"],
+                policyName: row["policy_name"], policyVersion: row["policy_version"], policyHash: row["policy_hash"])
+        }
+        return statuses
     }
 }

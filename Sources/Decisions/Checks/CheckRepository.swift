@@ -93,6 +93,31 @@ package struct CheckRepository: Sendable {
         }
     }
 
+    /// Labels that the operator gives at once.
+    package static let labelsAtOnce = 100_000
+
+    /// Labels decisions of any teams for the operator, all or none; the last label of a decision counts.
+    /// - Returns: the place of the first that is not there; nil where all are, and were labelled.
+    package func label(
+        _ labels: [(id: String, label: DecisionLabel)], _ change: Change
+    ) throws(StoreFailure) -> Int? {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            for (place, label) in labels.enumerated()
+            where try connection.row("SELECT 1 FROM decisions WHERE decision_id = \(label.id)") == nil {
+                return place
+            }
+            for (id, label) in labels {
+                try connection.run(
+                    """
+                    UPDATE decisions SET label = \(label), labelled_at = \(change.now)
+                    WHERE decision_id = \(id) AND (label IS NULL OR label <> \(label))
+                    """)
+            }
+            try connection.audit(change, labels.map { ("decision.label", "decision:\($0.id)", $0.label.rawValue) })
+            return nil
+        }
+    }
+
     /// Whether an app's own account was bound by an upgrade, be it to a grant that is gone.
     package func isUpgraded(team: Int64, appAccount mark: [UInt8]) throws(StoreFailure) -> Bool {
         try database.read { connection throws(StoreFailure) in try connection.isUpgraded(team: team, appAccount: mark) }

@@ -35,7 +35,10 @@ struct AccountCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let found = try installation.withStore { try Found(name.resolve($0), $0) }
+            let (found, statuses) = try installation.withStore { store in
+                let found = try Found(name.resolve(store), store)
+                return (found, try store.grants.givenStatuses(account: found.account.number))
+            }
             let account = found.account
             try output.print(found.view) {
                 [
@@ -49,6 +52,9 @@ struct AccountCommand: ParsableCommand {
                         var text = "\(app) \(grant.state.rawValue) since \(timestamp(grant.firstAuthorizedAt))"
                         if let status = grant.realUserStatus { text += ", real_user_status \(status)" }
                         if let status = grant.priorStatus { text += ", before that \(status)" }
+                        if let given = statuses[grant.number] {
+                            text += ", by policy \(given.policyVersion): \(given.reasons.joined(separator: ", "))"
+                        }
                         if let time = grant.revokedAt { text += ", revoked \(timestamp(time))" }
                         return ("consent", text)
                     }

@@ -10,8 +10,8 @@ import JSON
 
 struct DecisionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "decision", abstract: "List, show and replay logged decisions.",
-        subcommands: [List.self, Show.self, ReplayCommand.self])
+        commandName: "decision", abstract: "List, show, label and replay logged decisions.",
+        subcommands: [List.self, Show.self, Label.self, ReplayCommand.self])
 
     /// A decision as JSON.
     private static func members(_ logged: LoggedDecision) -> Members {

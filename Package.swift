@@ -306,6 +306,13 @@ let package = Package(
                 nioHTTP1, nioPosix,
             ], path: "Benchmarks/SignInBench", swiftSettings: strict),
 
+        .executableTarget(
+            name: "FraudBench",
+            dependencies: [
+                "API", "Accounts", "Database", "Decisions", "HTTP", "InternetMessage", "PosternSQLite", "RiskPolicy", "SignIn",
+                asyncHTTPClient, logging, nioCore, nioPosix,
+            ], path: "Benchmarks/FraudBench", swiftSettings: strict),
+
         .target(name: "BenchReport", path: "Benchmarks/BenchReport", swiftSettings: strict),
         .executableTarget(
             name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",

@@ -1,5 +1,6 @@
 // What teams report: the outcomes of challenges, and labels.
 
+import Accounts
 import Database
 
 /// Why an outcome is not taken.

@@ -20,7 +20,8 @@ extension DecisionCommand {
 
         @Argument(help: "The decision's id; left out with --csv.") var decision: String?
         @Argument(help: "legitimate or fraudulent; left out with --csv.") var label: DecisionLabel?
-        @Option(help: ArgumentHelp("A file of decisions with labels; - for standard input.", valueName: "file"), completion: .file())
+        @Option(
+            help: ArgumentHelp("A file of decisions with labels; - for standard input.", valueName: "file"), completion: .file())
         var csv: String?
         @OptionGroup var installation: InstallationOptions
 
@@ -59,7 +60,9 @@ extension DecisionCommand {
                 if let defect = record.defect { throw refuse(defect) }
                 if isFirst {
                     isFirst = false
-                    guard record.fields == ["decision_id", "label"] else { throw refuse("the first line must be decision_id,label") }
+                    guard record.fields == ["decision_id", "label"] else {
+                        throw refuse("the first line must be decision_id,label")
+                    }
                     return
                 }
                 guard record.fields.count == 2 else { throw refuse("a line is a decision's id and its label") }

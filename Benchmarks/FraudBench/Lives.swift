@@ -1,0 +1,74 @@
+// Puts what everyone does to the world, in the order of time.
+
+struct Lives {
+    private let world: World
+    private let population: Population
+    private let start: Int64
+    /// Those who are no users yet, in the order in which they become it, so that the clock never goes back.
+    private var waiting: ArraySlice<Int>
+    /// How the installation calls an actor; nil for whoever is no user now.
+    private var names: [Int: String] = [:]
+    private var joined = 0
+    private var questions = 0
+
+    private init(_ world: World, _ population: Population, start: Int64) {
+        (self.world, self.population, self.start) = (world, population, start)
+        waiting = population.actors.indices.sorted { population.actors[$0].since < population.actors[$1].since }[...]
+    }
+
+    private mutating func name(_ actor: Int) throws -> String {
+        if let name = names[actor] { return name }
+        joined += 1
+        let name = "u\(joined)"
+        names[actor] = name
+        try world.add(name, inbox: population.actors[actor].inbox)
+        return name
+    }
+
+    /// What came of it, and how many questions there were.
+    /// - Parameter start: of the thirty days, in seconds since 1970.
+    static func run(
+        _ world: World, _ population: Population, start: Int64
+    ) async throws -> (FraudReport, questions: Int) {
+        var lives = Lives(world, population, start: start)
+        return try await lives.run()
+    }
+
+    private mutating func run() async throws -> (FraudReport, questions: Int) {
+        var report = FraudReport()
+        for step in population.steps {
+            while let next = waiting.first, population.actors[next].since <= step.at {
+                world.set(start + population.actors[next].since)
+                _ = try name(next)
+                waiting.removeFirst()
+            }
+            world.set(start + step.at)
+            let name = try name(step.actor)
+            guard step.what != .delete else {
+                try world.remove(name)
+                names[step.actor] = nil
+                continue
+            }
+            let kind = population.actors[step.actor].kind
+            let isAsked = try await ask(step, name, passes: kind.isReal)
+            // What was before only made the history.
+            if step.at >= 0 { report.add(kind, isSignUp: step.what == .signUp, isAsked: isAsked) }
+        }
+        try world.flush()
+        return (report, questions)
+    }
+
+    private mutating func ask(_ step: Step, _ name: String, passes: Bool) async throws -> Bool {
+        questions += 1
+        if questions % 200 == 0 { try world.flush() }
+        let event =
+            switch step.what {
+            case .signUp: "sign_up"
+            case .signIn, .delete: "sign_in"
+            case .sensitive: "sensitive_action"
+            }
+        let nonce = "n\(questions)"
+        let token = try world.token(name, nonce: nonce)
+        return try await world.ask(event, token: token, nonce: nonce, passes: passes)
+    }
+}

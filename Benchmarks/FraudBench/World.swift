@@ -1,0 +1,169 @@
+// The installation that everyone comes to: a store, the HTTP API on a port of its own, and a clock that the bench sets.
+
+import API
+import Accounts
+import AsyncHTTPClient
+import Database
+import Decisions
+import Foundation
+import HTTP
+import InternetMessage
+import Logging
+import NIOCore
+import PosternSQLite
+import SignIn
+import Synchronization
+
+final class World: Sendable {
+    static let clientID = "com.bench.app"
+    static let issuer = "https://relay.example"
+    private static let redirect = "https://bench.example/in"
+
+    private let folder: URL
+    private let database: SQLiteDatabase
+    private let store: Store
+    private let key: String
+    private let time: Clock
+    private let own: SandboxIssuer
+    private let log: DecisionLogBuffer
+    private let statuses: StatusDecider
+    private let client: HTTPClient
+    private let server: Task<Void, any Error>
+    private let address: String
+
+    final class Clock: Sendable {
+        private let seconds: Mutex<Int64>
+        init(_ start: Int64) { seconds = Mutex(start) }
+        var now: Int64 {
+            get { seconds.withLock { $0 } }
+            set { seconds.withLock { $0 = newValue } }
+        }
+    }
+
+    /// - Parameters:
+    ///   - policy: decides for the app.
+    ///   - start: seconds since 1970.
+    init(_ policy: LoadedPolicy, _ client: HTTPClient, start: Int64) async throws {
+        self.client = client
+        let time = Clock(start)
+        self.time = time
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-fraud-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+        _ = try Migrator().migrate(database, now: start)
+        guard let ring = KeyRing(random: (0..<96).map { UInt8($0) }) else { throw CocoaError(.featureUnsupported) }
+        store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
+        let change = Change(actor: "bench", now: start)
+        _ = try store.teams.add(id: "bench", name: "Bench", change)
+        _ = try store.apps.add(team: "bench", clientID: Self.clientID, group: nil, redirectURIs: [Self.redirect], change)
+        key = try store.apiKeys.issue(
+            team: "bench", scopes: [.decisionsWrite, .decisionsRead], expiresAt: nil, note: "", change
+        ).text.revealed
+        var logger = Logger(label: "bench")
+        logger.logLevel = .critical
+        own = try SandboxIssuer.make(issuer: Self.issuer)
+        log = DecisionLogBuffer(store.decisions, store.decisionWrites)
+        statuses = StatusDecider(
+            store: store, policies: ActivePolicies(store.policies, host: nil, now: start, logger: logger), lists: nil)
+        let pool = BlockingPool(threads: 2)
+        let breaker = StoreBreaker()
+        let service = DecisionService(
+            store: store, policies: policy, verifier: TokenVerifier(issuers: own, keys: own), log: log,
+            commits: GroupCommit(database), reads: GroupRead(database), executor: pool, breaker: breaker,
+            settings: DecisionService.Settings(ownIssuer: Self.issuer), now: { time.now }, logger: logger)
+        try service.warmUp()
+        let idempotency = IdempotencyGuard(store: store, executor: pool, breaker: breaker, now: { time.now })
+        let (addresses, announced) = AsyncStream.makeStream(of: String.self)
+        let api = APIService(
+            settings: APISettings(host: "127.0.0.1", port: 0, requestsPerSecond: 100_000_000),
+            modules: [DecisionRoutes(service: service, idempotency: idempotency)], keys: KeyCache(store.apiKeys),
+            clock: APIClock(now: { time.now }), logger: logger
+        ) { announced.yield($0) }
+        server = Task { try await api.run() }
+        guard let address = await addresses.first(where: { _ in true }) else { throw CocoaError(.featureUnsupported) }
+        self.address = address
+    }
+
+    func end() {
+        server.cancel()
+        try? database.close()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    func set(_ now: Int64) { time.now = now }
+
+    /// Someone becomes a user of the installation, with an inbox that they proved to be theirs.
+    func add(_ user: String, inbox: String) throws {
+        _ = try store.users.add(
+            id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed(inbox)), isVerified: true,
+            Change(actor: "bench", now: time.now))
+    }
+
+    /// The user deletes everything.
+    func remove(_ user: String) throws { try store.users.remove(user, Change(actor: "bench", now: time.now)) }
+
+    /// Signs in to the app; its identity token.
+    func token(_ user: String, nonce: String) throws -> String {
+        var asked = ProviderAuthorization(
+            grant: AuthorizationRequest(clientID: Self.clientID, userID: user, emailKind: .privateRelay),
+            redirectURI: Self.redirect,
+            scopes: ["openid", "email"], nonce: nil, challenge: nil, orgID: nil, authenticatedAt: time.now)
+        asked.method = AuthenticationMethod(references: ["otp"])
+        asked.signIn = .mail
+        let token = try store.provider.authorize(asked, statuses: statuses, Change(actor: "bench", now: time.now)) { issued in
+            SandboxToken(
+                subject: issued.subject.sub, audience: Self.clientID, nonceClaim: nonce,
+                realUserStatus: issued.subject.realUserStatus.map(Int64.init), email: "x@relay.example")
+        }
+        return try own.mint(token, now: time.now)
+    }
+
+    private struct Answer: Decodable {
+        let decisionID: String
+        let decision: String
+        let challenges: [String]
+
+        enum CodingKeys: String, CodingKey {
+            case decision, challenges
+            case decisionID = "decision_id"
+        }
+    }
+
+    private func post(_ path: String, _ body: [String: String]) async throws -> Data {
+        var request = HTTPClientRequest(url: "http://\(address)\(path)")
+        request.method = .POST
+        request.headers = ["Authorization": "Bearer \(key)", "Content-Type": "application/json"]
+        request.body = .bytes(try JSONSerialization.data(withJSONObject: body))
+        let response = try await client.execute(request, timeout: .seconds(30))
+        let data = Data(buffer: try await response.body.collect(upTo: 1 << 20))
+        guard response.status == .ok else {
+            throw BenchFailure("\(path): \(response.status) \(String(decoding: data, as: UTF8.self))")
+        }
+        return data
+    }
+
+    /// Asks as the app's backend does; whether a check is asked for.
+    /// - Parameter passes: whether the person passes it, as the backend then reports.
+    func ask(_ event: String, token: String, nonce: String, passes: Bool) async throws -> Bool {
+        let data = try await post(
+            "/v1/decisions",
+            ["event": event, "client_id": Self.clientID, "identity_token": token, "nonce": nonce])
+        let answer = try JSONDecoder().decode(Answer.self, from: data)
+        guard answer.decision != "allow" else { return false }
+        guard answer.decision == "require_verification" else { throw BenchFailure("someone was blocked: \(answer.decision)") }
+        guard passes, let challenge = answer.challenges.first else { return true }
+        try log.flush()
+        for outcome in ["challenge_initiated", "passed"] {
+            _ = try await post(
+                "/v1/decisions/\(answer.decisionID)/outcome", ["outcome": outcome, "challenge": challenge])
+        }
+        return true
+    }
+
+    func flush() throws { try log.flush() }
+}
+
+struct BenchFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

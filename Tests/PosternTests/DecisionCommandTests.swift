@@ -178,13 +178,18 @@ import Testing
         func write(_ text: String) throws { try Data(text.utf8).write(to: file) }
         try write("decision_id,label\n\(ids[0]),legitimate\n\(ids[1]),fraudulent\nrd_none,fraudulent\n")
         try runner.fail(
-            "decision", "label", "--csv", "labels.csv", status: 66, saying: "labels.csv:4: no decision has the id rd_none")
+            "decision", "label", "--csv", "labels.csv", status: 66, saying: "labels.csv:4: no decision has this id")
         #expect(try labels() == ["fraudulent", nil, nil], "a file is taken whole or not at all")
         try write("decision_id,label\n\(ids[0]),legitimate\n\(ids[1]),odd\n")
         try runner.fail(
             "decision", "label", "--csv", "labels.csv", status: 65, saying: "labels.csv:3: a label is legitimate or fraudulent")
         try write("id,label\n")
         try runner.fail("decision", "label", "--csv", "labels.csv", status: 65, saying: "labels.csv:1: the first line must be")
+        try write("")
+        try runner.fail("decision", "label", "--csv", "labels.csv", status: 65, saying: "labels.csv: the first line must be")
+        try write("decision_id,label\njane@home.example,legitimate\n")
+        let misplaced = try runner.run(["decision", "label", "--csv", "labels.csv"])
+        #expect(misplaced.status == 66 && !misplaced.errors.contains("jane"), "an address in the wrong column is not repeated")
         try runner.fail("decision", "label", "--csv", "none.csv", status: 66, saying: "none.csv: cannot be read")
         try write("decision_id,label\n\(ids[0]),legitimate\n\(ids[1]),fraudulent\n\(ids[1]),legitimate\n")
         #expect(try runner.succeed("decision", "label", "--csv", "labels.csv") == "Labelled 3 decisions.")

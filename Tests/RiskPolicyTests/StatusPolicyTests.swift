@@ -52,6 +52,14 @@ import Testing
         }
     }
 
+    @Test func aRuleHasNoReasonOfTheEvaluators() {
+        for rule in ["id: default", "id: policy-error", "id: other, reason: DEFAULT"] {
+            #expect(throws: PolicyRefusal.self) {
+                try status("{\(rule), status: unknown, condition: user.age_hours > 1}", otherwise: "unknown", [:])
+            }
+        }
+    }
+
     @Test func anErrorIsNoReasonToTrust() throws {
         let rules = "{id: old, status: likely_real, condition: 10 / user.age_hours > 0}"
         #expect(try status(rules, otherwise: "unsupported", ["user.age_hours": .int(0)]) == .unsupported)

@@ -31,6 +31,8 @@ package struct StatusDecider: StatusSource {
         guard try facts.isDue(connection) else { return nil }
         var values = try facts.values(connection)
         values.merge(try facts.values(of: request.method, request.signIn, connection)) { $1 }
+        // As the authorization is about to note it.
+        values["user.is_managed"] = .bool(request.orgID != nil)
         if let domain = inbox?.address.revealed.domain {
             values["inbox.domain_class"] = .string((lists?.domainClass(domain) ?? DomainClass.of(domain)).rawValue)
         }

@@ -62,6 +62,19 @@ struct StatusSignals {
         return try row["n"]
     }
 
+    /// The same of what is counted by day, for some of the user's accounts. Teams of which nothing was counted take no part.
+    private func counted(
+        _ connection: any DatabaseConnection, _ kind: CounterKind, days: Int64, _ accounts: SQL
+    ) throws(StoreFailure) -> Int64? {
+        try count(
+            connection,
+            """
+            SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) AS n, COUNT(DISTINCT a.team_id) AS teams FROM accounts a
+            JOIN daily_counters c ON c.account_id = a.id AND c.day > \(Day.number(now) - days) AND c.kind = \(kind)
+            WHERE \(accounts)
+            """)
+    }
+
     private func ofTeams(_ connection: any DatabaseConnection, _ set: (String, Int64?) -> Void) throws(StoreFailure) {
         set(
             "user.teams",
@@ -71,19 +84,7 @@ struct StatusSignals {
                 SELECT COUNT(DISTINCT a.team_id) AS n, COUNT(DISTINCT a.team_id) AS teams FROM accounts a
                 JOIN grants g ON g.account_id = a.id AND g.state = 'authorized' WHERE a.user_id = \(user)
                 """))
-        for (name, kind, days) in [
-            ("user.replies_30d", CounterKind.replied, Int64(30)), ("inbox.bounces_7d", .bouncedPermanently, 7),
-        ] {
-            set(
-                name,
-                try count(
-                    connection,
-                    """
-                    SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) AS n, COUNT(DISTINCT a.team_id) AS teams FROM accounts a
-                    LEFT JOIN daily_counters c ON c.account_id = a.id AND c.day > \(Day.number(now) - days) AND c.kind = \(kind)
-                    WHERE a.user_id = \(user)
-                    """))
-        }
+        set("user.replies_30d", try counted(connection, .replied, days: 30, "a.user_id = \(user)"))
         for (name, time, days) in [
             ("checks.passed_90d", "passed_at", Int64(90)), ("checks.failed_30d", "failed_at", 30),
         ] {
@@ -120,6 +121,10 @@ struct StatusSignals {
         set("inbox.age_hours", hours(try row?["verified_at"]))
         set("inbox.deletions_30d", try row?["deletions"])
         set(
+            "inbox.bounces_7d",
+            try counted(
+                connection, .bouncedPermanently, days: 7, "a.user_id = \(user) AND a.target_inbox = \(inbox)"))
+        set(
             "inbox.signups_24h",
             try count(
                 connection,
@@ -141,7 +146,7 @@ struct StatusSignals {
         let verifies: Set = ["user", "mfa", "pin", "face", "fpt", "iris", "retina", "vbm"]
         values["sign_in.user_verified"] = .bool(!verifies.isDisjoint(with: authentication.references))
         guard method == .passkey else { return values }
-        // The one that was used last is the one of this sign-in.
+        // The one that was used last: that of this sign-in, unless another device signed in since.
         let row = try connection.row(
             "SELECT created_at, backed_up FROM passkeys WHERE user_id = \(user) ORDER BY last_used_at DESC NULLS LAST LIMIT 1")
         if let row {

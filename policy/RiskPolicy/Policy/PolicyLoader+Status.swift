@@ -50,10 +50,12 @@ extension PolicyLoader {
             let matchesWhenMissing = matchesWhenMissing(fields["when_missing"])
             let reason =
                 fields["reason"].map { reader.text($0, "reason") } ?? id.map { $0.uppercased().replacing("-", with: "_") }
-            if let reason, let reasonNode = fields["reason"] { checkReason(reason, reasonNode) }
+            if let reason, let reasonNode = fields["reason"] ?? fields["id"] {
+                checkReason(reason, reasonNode)
+                if reason == PolicyStatus.defaultReason { reader.report(reasonNode, "'\(reason)' is the reason of the default") }
+            }
             let condition = condition(fields["condition"], "a condition")
             guard let id, let status, let mode, let reason, let condition else { continue }
-            if id == Self.defaultRule { reader.report(node, "'\(id)' is the name of the rule that gives the default") }
             let rule = rule(id, status, reason, condition, mode: mode, matchesWhenMissing: matchesWhenMissing)
             parts.rules.append(rule)
             checkReachable(rule, fields)

@@ -34,21 +34,22 @@ extension DecisionCommand {
         func run() throws {
             try installation.withStore { store in
                 if let decision, let label {
-                    try Self.apply([(decision, label)], store) { _ in "" }
+                    try Self.apply([(decision, label)], store) { _ in "no decision has the id \(decision)" }
                     return print("Decision \(decision) is \(label.rawValue).")
                 }
                 let (labels, lines) = try Self.read(csv ?? "-")
-                try Self.apply(labels, store) { "\(csv ?? "-"):\(lines[$0]): " }
+                // What stands there is not said again: it may be in the wrong column, and someone's address.
+                try Self.apply(labels, store) { "\(csv ?? "-"):\(lines[$0]): no decision has this id" }
                 print("Labelled \(Figures.count(labels.count)) decisions.")
             }
         }
 
-        /// - Parameter place: what is before a message about the decision of this place.
+        /// - Parameter refusal: says that the decision of this place is not there.
         private static func apply(
-            _ labels: [(id: String, label: DecisionLabel)], _ store: Store, _ place: (Int) -> String
+            _ labels: [(id: String, label: DecisionLabel)], _ store: Store, _ refusal: (Int) -> String
         ) throws {
             guard let unknown = try store.checks.label(labels, thisChange()) else { return }
-            throw CommandError.noInput("\(place(unknown))no decision has the id \(labels[unknown].id)")
+            throw CommandError.noInput(refusal(unknown))
         }
 
         private static func read(_ file: String) throws -> (labels: [(id: String, label: DecisionLabel)], lines: [Int]) {
@@ -80,6 +81,7 @@ extension DecisionCommand {
             guard let input else { throw CommandError.noInput("\(file): cannot be read") }
             while let piece = try input.read(upToCount: 1 << 16), !piece.isEmpty { try parser.push(piece, take) }
             try parser.finish(take)
+            if isFirst { throw CommandError.data("\(file): the first line must be decision_id,label") }
             return (labels, lines)
         }
     }

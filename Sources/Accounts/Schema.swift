@@ -54,5 +54,6 @@ extension Migration {
         Migration(53, "objections", PackageResources._053_objections_sql),
         Migration(54, "velocity", PackageResources._054_velocity_sql),
         Migration(55, "statusDecisions", PackageResources._055_statusDecisions_sql),
+        Migration(56, "reviews", PackageResources._056_reviews_sql),
     ]
 }

@@ -25,6 +25,8 @@ package struct Store: Sendable {
     package let tombstones: TombstoneRepository
     /// Raised at once when a change of this process put an event into the outbox.
     package let outboxSignal = OutboxSignal()
+    /// Changes that endpoints are told of.
+    package let events: AccountEvents
     package let relay: RelayRepository
     package let counters: CounterRepository
     package let bounces: BounceRepository
@@ -77,6 +79,7 @@ package struct Store: Sendable {
         let events = AccountEvents(database: database, signal: outboxSignal)
         let marks = TombstoneMarks(keys: keys.marks)
         self.database = database
+        self.events = events
         (self.sealer, self.index, self.secrets, self.marks, self.relayDomains) = (sealer, index, secrets, marks, domains)
         accounts = AccountRepository(events: events, marks: marks)
         tombstones = TombstoneRepository(database: database, marks: marks)

@@ -11,6 +11,8 @@ extension Store {
     package var decisionWrites: DecisionWriteRepository { DecisionWriteRepository(database: database) }
     /// How checks ended that a decision asked for.
     package var checks: CheckRepository { CheckRepository(database: database) }
+    /// What people look at, and what they say of it.
+    package var reviews: ReviewRepository { ReviewRepository(database: database) }
     /// Answers that are given again to who asks the same again.
     package var idempotency: IdempotencyRepository { IdempotencyRepository(database: database) }
     /// What policies count.

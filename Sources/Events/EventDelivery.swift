@@ -233,13 +233,14 @@ package final class EventDelivery: Sendable {
                     issuer: issuer, audience: event.audience, id: event.jti, issuedAt: now(), kind: kind, subject: event.sub,
                     relayAddress: address, happenedAt: event.eventTime))
         }
-        // A test has the form of an event and a type that means nothing.
-        let test: JSONObject = [
+        // What the model does not have, and a test, in the form of its events.
+        var own: JSONObject = [
             "type": .string(event.type.rawValue), "sub": .string(event.sub), "event_time": .integer(event.eventTime),
         ]
+        if let decision = event.decisionID { own["decision_id"] = .string(decision) }
         let claims: JSONObject = [
             "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(now()), "jti": .string(event.jti),
-            "events": .string(JSONValue.object(test).text),
+            "events": .string(JSONValue.object(own).text),
         ]
         return JSONValue.object(["payload": .string(try await signer.key().sign(claims))]).octets
     }

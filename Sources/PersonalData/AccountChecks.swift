@@ -47,16 +47,17 @@ extension UserExportRepository {
         }
     }
 
-    /// Notes that the user objects, once; the audit has it for whoever runs the installation. Throws `notFound` for a decision
+    /// Notes that the user objects, once: the audit and `postern review list` have it for whoever runs the installation, and the
+    /// team's endpoint gets an event. Throws `notFound` for a decision
     /// that is not one of the account's.
     package func object(account: Int64, decision id: String, _ change: Change) throws(StoreFailure) {
-        try database.write(.durable) { connection throws(StoreFailure) in
+        try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let found: Int64? = try connection.value(
                 """
-                SELECT d.id FROM decisions d JOIN grants g ON g.id = d.grant_id
+                SELECT g.group_id FROM decisions d JOIN grants g ON g.id = d.grant_id
                 WHERE d.decision_id = \(id) AND g.account_id = \(account) AND d.decision = 'require_verification'
                 """)
-            guard found != nil else { throw .refused(.notFound, "there is no such check") }
+            guard let group = found else { throw .refused(.notFound, "there is no such check") }
             let added = try connection.run(
                 """
                 INSERT INTO decision_objections (decision_id, account_id, created_at) VALUES (\(id), \(account), \(change.now))
@@ -64,6 +65,7 @@ extension UserExportRepository {
                 """)
             guard added > 0 else { return }
             try connection.audit(change, "decision.object", "account:\(account)", id)
+            try tracker.note(objectionOf: account, group: group, decision: id)
         }
     }
 }

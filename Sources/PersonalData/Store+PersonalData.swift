@@ -5,6 +5,6 @@ import Accounts
 extension Store {
     /// What users see of themselves.
     package var persons: UserExportRepository {
-        UserExportRepository(database: database, sealer: sealer, tombstones: tombstones)
+        UserExportRepository(database: database, sealer: sealer, tombstones: tombstones, events: events)
     }
 }

@@ -9,6 +9,7 @@ package struct UserExportRepository: Sendable {
     let database: any Database
     let sealer: Sealer
     let tombstones: TombstoneRepository
+    let events: AccountEvents
 
     /// The user's accounts by the name of the team; those where mail can come, first.
     /// - Parameters:

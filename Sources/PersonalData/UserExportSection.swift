@@ -155,6 +155,20 @@ struct UserExportSection: Sendable {
                 [("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at")],
                 "FROM decision_objections x \(ofUser) ORDER BY x.created_at"),
             UserExportSection(
+                "review_notes",
+                [("decision", .text, "n.decision_id"), ("note", .text, "n.text"), ("at", .time, "n.created_at")],
+                """
+                FROM review_notes n JOIN decisions d ON d.decision_id = n.decision_id
+                JOIN grants x ON x.id = d.grant_id \(ofUser) ORDER BY n.id
+                """),
+            UserExportSection(
+                "rule_snoozes",
+                [
+                    ("account", .integer, "x.account_id"), ("policy", .text, "s.policy_name"), ("rule", .text, "s.rule"),
+                    ("reason", .text, "s.reason"), ("since", .time, "s.created_at"), ("until", .time, "s.expires_at"),
+                ],
+                "FROM rule_snoozes s JOIN grants x ON x.id = s.grant_id \(ofUser) ORDER BY x.account_id, s.policy_name, s.rule"),
+            UserExportSection(
                 "identities_elsewhere",
                 [
                     ("account", .integer, "x.account_id"), ("issuer", .text, "x.issuer"), ("your_id_there", .text, "x.subject"),
@@ -188,7 +202,8 @@ struct UserExportSection: Sendable {
                 "events_to_teams",
                 [
                     ("account", .integer, "x.account_id"), ("event", .text, "x.type"), ("address", .text, "x.email"),
-                    ("at", .time, "x.created_at"), ("state", .text, "x.state"), ("ended_at", .time, "x.ended_at"),
+                    ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at"), ("state", .text, "x.state"),
+                    ("ended_at", .time, "x.ended_at"),
                 ],
                 "FROM outbox x \(ofUser) ORDER BY x.id"),
             UserExportSection(

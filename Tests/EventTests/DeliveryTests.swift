@@ -1,6 +1,7 @@
 // Events arrive: every one, in order for each account, at least once, whatever the endpoint does.
 
 import Accounts
+import Database
 import SignIn
 import Events
 import Foundation
@@ -31,6 +32,22 @@ import Testing
             #expect(event.kind == .emailDisabled)
             #expect(event.subject == account.sub)
             #expect(event.isPrivateEmail == true)
+        }
+    }
+
+    @Test func anObjectionNamesTheDecisionAndNoAddress() async throws {
+        try await withFixture { fixture, receiver in
+            let account = try #require(try fixture.store.accounts.accounts().first)
+            try fixture.toggle("u0", on: false)
+            try fixture.store.events.write(at: fixture.clock.now) { connection, tracker throws(StoreFailure) in
+                let group: Int64? = try connection.value("SELECT group_id FROM grants WHERE account_id = \(account.number)")
+                try tracker.note(objectionOf: account.number, group: group ?? 0, decision: "rd_1")
+            }
+            await fixture.delivery.deliverDue()
+            let taken = receiver.taken
+            #expect(taken.map(\.type) == ["email-disabled", "check-objected"])
+            #expect(taken[1].decision == "rd_1" && taken[1].sub == account.sub && taken[1].email == nil)
+            #expect(taken[1].eventTime > taken[0].eventTime)
         }
     }
 

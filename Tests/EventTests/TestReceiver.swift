@@ -16,6 +16,7 @@ struct ReceivedEvent: Sendable, Hashable {
     let type: String
     let sub: String
     let email: String?
+    let decision: String?
     let eventTime: Int64
     let issuedAt: Int64
 }
@@ -103,7 +104,7 @@ final class TestReceiver: Sendable {
         return (
             ReceivedEvent(
                 jti: claims["jti"]?.string ?? "", audience: claims["aud"]?.string ?? "", type: event["type"]?.string ?? "",
-                sub: event["sub"]?.string ?? "", email: event["email"]?.string,
+                sub: event["sub"]?.string ?? "", email: event["email"]?.string, decision: event["decision_id"]?.string,
                 eventTime: event["event_time"]?.number?.integer ?? 0, issuedAt: claims["iat"]?.number?.integer ?? 0), text
         )
     }

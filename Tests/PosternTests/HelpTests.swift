@@ -44,7 +44,9 @@ import Testing
         ["event"], ["event", "list"], ["event", "retry"], ["event", "park"], ["event", "test"], ["transfer"],
         ["transfer", "start"],
         ["transfer", "status"], ["transfer", "finish"], ["transfer", "cancel"],
-        ["decide"], ["decision"], ["decision", "list"], ["decision", "show"], ["decision", "replay"], ["sandbox"],
+        ["decide"], ["decision"], ["decision", "list"], ["decision", "show"], ["decision", "label"], ["decision", "replay"],
+        ["review"], ["review", "list"], ["review", "show"], ["review", "label"], ["review", "note"], ["review", "snooze"],
+        ["sandbox"],
         ["status"], ["top"], ["audit"], ["serve"], ["explain"], ["setup"], ["setup", "postfix"], ["retention"],
         ["retention", "show"], ["retention", "set"],
     ]

@@ -84,7 +84,15 @@ package final class AccountChangeTracker {
         var key: Key { Key(account: account, endpoint: endpoint) }
     }
 
+    private struct Objection {
+        let account: Int64
+        let endpoint: Int64
+        let sub: String
+        let decision: String
+    }
+
     private let connection: any DatabaseConnection
+    private var objections: [Objection] = []
     private var scopes: [AccountScope] = []
     private var known: Set<AccountScope> = []
     private var before: [Known] = []
@@ -101,9 +109,24 @@ package final class AccountChangeTracker {
         for known in try read(scope) where seen.insert(known.key).inserted { before.append(known) }
     }
 
+    /// Notes that an account's user objects to a decision about a group of apps.
+    package func note(objectionOf account: Int64, group: Int64, decision: String) throws(StoreFailure) {
+        let rows = try connection.rows(
+            """
+            SELECT e.id, a.sub, a.event_time FROM accounts a
+            JOIN app_groups p ON p.id = \(group) AND p.team_id = a.team_id AND p.removed_from IS NULL
+            JOIN event_endpoints e ON e.group_id = p.id WHERE a.id = \(account)
+            """)
+        for row in rows {
+            objections.append(
+                try Objection(account: account, endpoint: row["id"], sub: row["sub"], decision: decision))
+            lastTimes[account] = try row["event_time"]
+        }
+    }
+
     /// Writes the events for what differs now; whether there were any.
     func emitEvents(at moment: EventMoment) throws(StoreFailure) -> Bool {
-        guard !before.isEmpty else { return false }
+        guard !before.isEmpty || !objections.isEmpty else { return false }
         var after: [Known.Key: Known] = [:]
         for scope in scopes {
             for known in try read(scope) { after[known.key] = known }
@@ -114,14 +137,24 @@ package final class AccountChangeTracker {
             guard let (type, email) = try event(was, after[was.key]) else { continue }
             let moment = moment.after(lastTimes[was.account] ?? 0)
             try connection.post(
-                type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: email,
-                jti: Base32.characters(fromRandom: try SecureRandom.octets(Self.jtiLength)), at: moment)
+                type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: email, jti: try Self.jti(), at: moment)
             told[was.account] = moment
+        }
+        for objection in objections {
+            let moment = moment.after(lastTimes[objection.account] ?? 0)
+            try connection.post(
+                .checkObjected, endpoint: objection.endpoint, account: objection.account, sub: objection.sub, email: nil,
+                decision: objection.decision, jti: try Self.jti(), at: moment)
+            told[objection.account] = moment
         }
         for (account, moment) in told.sorted(by: { $0.key < $1.key }) {
             try connection.run("UPDATE accounts SET event_time = \(moment.milliseconds) WHERE id = \(account)")
         }
         return !told.isEmpty
+    }
+
+    private static func jti() throws(StoreFailure) -> String {
+        Base32.characters(fromRandom: try SecureRandom.octets(jtiLength))
     }
 
     private func event(_ was: Known, _ now: Known?) throws(StoreFailure) -> (EventType, email: String?)? {
@@ -183,14 +216,15 @@ package final class AccountChangeTracker {
 extension DatabaseConnection {
     /// Puts an event into the outbox.
     package func post(
-        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, jti: String, at moment: EventMoment
+        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, decision: String? = nil, jti: String,
+        at moment: EventMoment
     ) throws(StoreFailure) {
         try run(
             """
             INSERT INTO outbox
-                (jti, endpoint_id, account_id, type, sub, email, event_time, created_at, state, park_at, next_attempt_at)
-            VALUES (\(jti), \(endpoint), \(account), \(type), \(sub), \(email), \(moment.milliseconds), \(moment.seconds),
-                'pending', \(moment.seconds + AccountChangeTracker.timeout), \(EventMoment.atOnce))
+                (jti, endpoint_id, account_id, type, sub, email, decision_id, event_time, created_at, state, park_at, next_attempt_at)
+            VALUES (\(jti), \(endpoint), \(account), \(type), \(sub), \(email), \(decision), \(moment.milliseconds),
+                \(moment.seconds), 'pending', \(moment.seconds + AccountChangeTracker.timeout), \(EventMoment.atOnce))
             """)
     }
 }

@@ -12,6 +12,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case consentRevoked = "consent-revoked"
     /// The account is gone; `sub` and address are retired permanently.
     case accountDelete = "account-delete"
+    /// The user objects to a check that the app asked of them (GDPR, Article 22).
+    case checkObjected = "check-objected"
     /// Nothing happened: an administrator tries the endpoint.
     case test
 }

@@ -6,6 +6,6 @@ import ArgumentParser
 package enum PolicyCommands {
     /// Policies, the lists that they read, decisions, and a service to try them.
     package static var all: [any ParsableCommand.Type] {
-        [PolicyCommand.self, ListCommand.self, DecideCommand.self, DecisionCommand.self, SandboxCommand.self]
+        [PolicyCommand.self, ListCommand.self, DecideCommand.self, DecisionCommand.self, ReviewCommand.self, SandboxCommand.self]
     }
 }

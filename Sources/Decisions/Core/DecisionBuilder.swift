@@ -58,6 +58,7 @@ package enum DecisionBuilder {
             challenges: outcome.challenges, reasons: outcome.reasons, wireReasons: outcome.wireReasons, asked: ids(result.asked),
             skips: ids(result.skips),
             waived: ids(result.waived), missing: ids(result.missing), errors: errors, shadow: ids(result.shadow),
+            snoozed: ids(result.snoozed), isForReview: rules.isForReview(result),
             overriddenBy: rules.guarantees.indices.contains(overriding) ? rules.guarantees[overriding].condition.text : nil,
             signals: line, policyName: policy.name, policyVersion: policy.version, policyHash: policy.hash,
             realUserStatus: facts.view.realUserStatus,

@@ -20,6 +20,7 @@ package struct LoggedSignals {
         else { return nil }
         var input = policy.makeInput(event: event, now: now)
         input.isHistoryUnavailable = record.isDegraded
+        input.snoozed = policy.ruleSet(ids: record.snoozed)
         var hashed: [String] = []
         var present: Set<String> = []
         for member in object.members where member.name != "event" {

@@ -59,6 +59,7 @@ package struct Replay: Sendable {
         compareRules("waived", record.waived, ids(result.waived))
         compareRules("missing", record.missing, ids(result.missing))
         compareRules("errors", record.errors, answer.errors)
+        compareRules("snoozed", record.snoozed, ids(result.snoozed))
         compareRules("shadow", record.shadow, ids(result.shadow))
         self.differences = differences
         self.isWhole = isWhole

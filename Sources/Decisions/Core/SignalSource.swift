@@ -140,6 +140,9 @@ package struct SignalSource: Sendable {
         var input = policy.makeInput(event: event, now: facts.time)
         input.isHistoryUnavailable = !facts.isHistoryAvailable
         if facts.lists != nil { input.lists = facts.lists }
+        if facts.isHistoryAvailable, let snoozes = facts.history?.snoozes, !snoozes.isEmpty {
+            input.snoozed = policy.ruleSet(ids: snoozes.filter { $0.policy == policy.name }.map(\.rule))
+        }
         var line = JSONObjectWriter(capacity: 640)
         line.member("event", event.rawValue)
         for (kind, slot) in slots {

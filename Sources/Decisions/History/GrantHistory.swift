@@ -30,6 +30,19 @@ package struct LastPasses: Sendable, Hashable {
     }
 }
 
+/// A rule that is to leave an account alone.
+package struct SnoozedRule: Sendable, Hashable {
+    /// The policy's name.
+    package let policy: String
+    /// The rule's id.
+    package let rule: String
+
+    package init(policy: String, rule: String) {
+        self.policy = policy
+        self.rule = rule
+    }
+}
+
 /// What one read gives of a grant, its account and its inbox. Times are seconds since 1970.
 package struct GrantHistory: Sendable, Hashable {
     /// The grant itself; nil where the account never consented to this group of apps.
@@ -89,4 +102,6 @@ package struct GrantHistory: Sendable, Hashable {
     package var failedChecks24h: Int64
     package var passedChecks90d: Int64
     package var lastPasses: LastPasses
+    /// Rules that are to leave the grant alone for now.
+    package var snoozes: [SnoozedRule] = []
 }

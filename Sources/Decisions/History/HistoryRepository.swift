@@ -136,6 +136,7 @@ package struct HistoryRepository: Sendable {
             (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at IS NULL
                 AND (k.failed_at > ?4 OR (k.failed_at IS NULL AND k.initiated_at > ?8 AND k.initiated_at <= ?9))) AS failed_24h,
             (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at > ?7) AS passed_90d,
+            CASE WHEN EXISTS (SELECT 1 FROM rule_snoozes z WHERE z.grant_id = g.id) THEN 1 ELSE 0 END AS has_snoozes,
             \(lastPass("human_check")) AS human_check, \(lastPass("email_code")) AS email_code,
             \(lastPass("reauthenticate")) AS reauthenticate,
             (SELECT COUNT(*) FROM verified_signups s WHERE s.velocity_index = i.velocity_index AND s.at > ?4) AS signups_24h,
@@ -181,7 +182,16 @@ package struct HistoryRepository: Sendable {
 extension DatabaseConnection {
     /// The history within a transaction: settling reads again what a decision was made on.
     func grantHistory(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
-        try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)).map(GrantHistory.init(row:))
+        guard let row = try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)) else { return nil }
+        var history = try GrantHistory(row: row)
+        // Hardly any grant has one.
+        if let grant = history.grant?.number, try row["has_snoozes"] {
+            history.snoozes = try rows(
+                "SELECT policy_name, rule FROM rule_snoozes WHERE grant_id = \(grant) AND expires_at > \(now)"
+            )
+            .map { row throws(StoreFailure) in try SnoozedRule(policy: row["policy_name"], rule: row["rule"]) }
+        }
+        return history
     }
 }
 

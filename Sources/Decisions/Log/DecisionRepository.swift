@@ -100,7 +100,7 @@ package struct DecisionRepository: Sendable {
 
     fileprivate static let select: SQL = """
         SELECT d.id, d.decision_id, d.team_id, d.client_id, d.grant_id, d.app_account, d.claimed_event, d.event, d.decision,
-            d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.overridden_by,
+            d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.snoozed, d.for_review, d.overridden_by,
             d.signals, d.policy_name, d.policy_version, d.policy_hash, d.real_user_status, d.credential_state, d.upgrade_result,
             d.degraded, d.evaluated_at, d.expires_at, t.handle AS team, d.label, d.labelled_at
         FROM decisions d JOIN teams t ON t.id = d.team_id AND t.removed_at IS NULL
@@ -119,7 +119,8 @@ extension LoggedDecision {
             appAccountMark: row["app_account"], claimedEvent: row["claimed_event"], event: row["event"],
             decision: row["decision"], challenges: words("challenges"), reasons: words("reasons"),
             wireReasons: words("wire_reasons"), asked: words("asked"), skips: words("skips"), waived: words("waived"),
-            missing: words("missing"), errors: words("errors"), shadow: words("shadow"), overriddenBy: row["overridden_by"],
+            missing: words("missing"), errors: words("errors"), shadow: words("shadow"), snoozed: words("snoozed"),
+            isForReview: row["for_review"], overriddenBy: row["overridden_by"],
             signals: row["signals"], policyName: row["policy_name"], policyVersion: row["policy_version"],
             policyHash: row["policy_hash"], realUserStatus: row["real_user_status"], credentialState: row["credential_state"],
             upgradeResult: row["upgrade_result"], isDegraded: row["degraded"], evaluatedAt: row["evaluated_at"],
@@ -138,14 +139,15 @@ extension DatabaseConnection {
         let values: [any SQLBindable] = [
             record.appAccountMark, record.claimedEvent, record.event, record.decision, words(record.challenges),
             words(record.reasons), words(record.wireReasons), words(record.asked), words(record.skips), words(record.waived),
-            words(record.missing), words(record.errors), words(record.shadow), record.overriddenBy, record.signals,
+            words(record.missing), words(record.errors), words(record.shadow), words(record.snoozed), record.isForReview,
+            record.overriddenBy, record.signals,
             record.policyName, record.policyVersion, record.policyHash, record.realUserStatus, record.credentialState,
             record.upgradeResult, record.isDegraded, record.evaluatedAt, record.expiresAt,
         ]
         try run(
             """
             INSERT INTO decisions (decision_id, team_id, client_id, grant_id, app_account, claimed_event, event, decision,
-                challenges, reasons, wire_reasons, asked, skips, waived, missing, errors, shadow, overridden_by, signals,
+                challenges, reasons, wire_reasons, asked, skips, waived, missing, errors, shadow, snoozed, for_review, overridden_by, signals,
                 policy_name, policy_version, policy_hash, real_user_status, credential_state, upgrade_result, degraded,
                 evaluated_at, expires_at)
             SELECT \(record.id), t.id, \(record.clientID), (SELECT g.id FROM grants g WHERE g.id = \(record.grantNumber)),

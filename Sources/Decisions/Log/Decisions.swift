@@ -36,6 +36,10 @@ package struct DecisionRecord: Sendable, Hashable {
     package var errors: [String]
     /// Ids of shadow rules that would have counted.
     package var shadow: [String]
+    /// Ids of rules that would have asked, had they not been snoozed for the account.
+    package var snoozed: [String]
+    /// Whether a rule with `review: true` matched.
+    package var isForReview: Bool
     /// The text of the guarantee that overrode the rules.
     package var overriddenBy: String?
     /// The resolved signals as a JSON object by dotted name; `context.*` as keyed hashes.
@@ -60,7 +64,8 @@ package struct DecisionRecord: Sendable, Hashable {
         id: String, teamNumber: Int64, clientID: String, grantNumber: Int64? = nil, appAccountMark: [UInt8]? = nil,
         claimedEvent: String, event: String, decision: String, challenges: [String] = [], reasons: [String] = [],
         wireReasons: [String] = [], asked: [String] = [], skips: [String] = [], waived: [String] = [], missing: [String] = [],
-        errors: [String] = [], shadow: [String] = [], overriddenBy: String? = nil, signals: String = "{}", policyName: String,
+        errors: [String] = [], shadow: [String] = [], snoozed: [String] = [], isForReview: Bool = false,
+        overriddenBy: String? = nil, signals: String = "{}", policyName: String,
         policyVersion: String, policyHash: String, realUserStatus: Int? = nil, credentialState: String,
         upgradeResult: String? = nil, isDegraded: Bool = false, evaluatedAt: Int64, expiresAt: Int64
     ) {
@@ -81,6 +86,8 @@ package struct DecisionRecord: Sendable, Hashable {
         self.missing = missing
         self.errors = errors
         self.shadow = shadow
+        self.snoozed = snoozed
+        self.isForReview = isForReview
         self.overriddenBy = overriddenBy
         self.signals = signals
         self.policyName = policyName
@@ -183,7 +190,7 @@ package struct DecisionFilter: Sendable {
 
     func admits(_ record: DecisionRecord) -> Bool {
         if let rule {
-            let lists = [record.asked, record.skips, record.waived, record.missing, record.errors, record.shadow]
+            let lists = [record.asked, record.skips, record.waived, record.missing, record.errors, record.shadow, record.snoozed]
             guard lists.contains(where: { $0.contains(rule) }) else { return false }
         }
         return reason.map(record.reasons.contains) ?? true

@@ -19,6 +19,8 @@ package struct OutboxEvent: Sendable, Hashable {
     package let sub: String
     /// The relay address, in events about it.
     package let email: String?
+    /// In events about a decision.
+    package let decisionID: String?
     /// Milliseconds since 1970.
     package let eventTime: Int64
     /// Seconds since 1970, as all other times here.
@@ -92,7 +94,8 @@ extension OutboxEvent {
     package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
         self.init(
             number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
-            sub: "test", email: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0, lastAttemptAt: 0,
+            sub: "test", email: nil, decisionID: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0,
+            lastAttemptAt: 0,
             nextAttemptAt: now, parkAt: now, lastError: nil, endedAt: nil)
     }
 }

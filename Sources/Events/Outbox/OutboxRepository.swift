@@ -404,8 +404,8 @@ package struct OutboxRepository: Sendable {
 
     private static func select(from events: SQL) -> SQL {
         """
-        SELECT o.id, o.jti, o.endpoint_id, e.audience, o.account_id, o.type, o.sub, o.email, o.event_time, o.created_at, o.state,
-            o.attempts, o.next_attempt_at, o.park_at, o.last_error, o.ended_at, o.last_attempt_at
+        SELECT o.id, o.jti, o.endpoint_id, e.audience, o.account_id, o.type, o.sub, o.email, o.decision_id, o.event_time, o.created_at,
+            o.state, o.attempts, o.next_attempt_at, o.park_at, o.last_error, o.ended_at, o.last_attempt_at
         FROM \(events) o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
         """
     }
@@ -417,7 +417,8 @@ extension OutboxEvent {
         try self.init(
             number: row["id"], jti: row["jti"], endpointNumber: row["endpoint_id"], audience: row["audience"],
             accountNumber: row["account_id"], type: row["type"], sub: row["sub"], email: row["email"],
-            eventTime: row["event_time"], createdAt: createdAt, state: row["state"], attempts: row["attempts"],
+            decisionID: row["decision_id"], eventTime: row["event_time"], createdAt: createdAt, state: row["state"],
+            attempts: row["attempts"],
             lastAttemptAt: row["last_attempt_at"] ?? 0, nextAttemptAt: max(row["next_attempt_at"], createdAt),
             parkAt: row["park_at"], lastError: row["last_error"], endedAt: row["ended_at"])
     }

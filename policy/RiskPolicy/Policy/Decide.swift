@@ -18,6 +18,8 @@ package struct PolicyResult: Sendable, Equatable {
     package var missing = RuleSet()
     /// Rules whose condition ended in an error.
     package var errors = RuleSet()
+    /// Rules that would have asked, had they not been snoozed.
+    package var snoozed = RuleSet()
     /// Shadow rules that would have counted.
     package var shadow = RuleSet()
     /// Reason codes, by position in `Policy.reasonCodes`.
@@ -69,8 +71,10 @@ extension PolicyProgram {
             waived = required & ~errors & upToChallenge[strongest]
             if errorChallenge <= strongest { waived |= required & errors }
         }
-        let asked = (active | errors) & always | (required & ~waived)
+        let asking = (active | errors) & always | (required & ~waived)
+        let asked = asking & ~input.snoozed.bits
         result.asked = RuleSet(bits: asked)
+        result.snoozed = RuleSet(bits: asking & input.snoozed.bits)
         result.skips = RuleSet(bits: skips)
         result.waived = RuleSet(bits: waived)
         result.missing = RuleSet(bits: outcomes.missing)

@@ -39,6 +39,8 @@ package struct PolicyRule: Sendable {
     package let challenge: Int
     /// The code that is given for it.
     package let reason: String
+    /// `review: true`: decisions in which it matches are for people to look at.
+    package var isForReview = false
     /// `when_missing: match`.
     package let matchesWhenMissing: Bool
     /// When it holds; of type bool.
@@ -115,6 +117,17 @@ package struct Policy: Sendable {
 
     /// The rule's position among `rules`.
     package func rule(id: String) -> Int? { rules.firstIndex { $0.id == id } }
+
+    /// The rules of these ids; those that it does not have are left out.
+    package func ruleSet(ids: [String]) -> RuleSet {
+        ids.compactMap(rule(id:)).reduce(into: RuleSet()) { $0.bits |= 1 << UInt128($1) }
+    }
+
+    /// Whether a rule that wants people to look at it matched, be it waived, snoozed or in shadow.
+    package func isForReview(_ result: PolicyResult) -> Bool {
+        let matched = [result.asked, result.skips, result.waived, result.snoozed, result.shadow].reduce(0) { $0 | $1.bits }
+        return RuleSet(bits: matched).contains { rules[$0].isForReview }
+    }
 }
 
 /// What a loader gathered.

@@ -28,6 +28,8 @@ package struct PolicyInput: Sendable {
     package var now: CELTimestamp
     /// Whether the store is down: signals from it then count as missing.
     package var isHistoryUnavailable = false
+    /// Rules that ask nothing of this account for now, because someone said so.
+    package var snoozed = RuleSet()
     private(set) var storage: InputStorage
 
     init(event: PolicyEvent, now: CELTimestamp, program: PolicyProgram) {

@@ -103,13 +103,14 @@ extension PolicyLoader {
         guard
             let fields = reader.fields(
                 node, "a rule", required: ["id", "effect", "events", "reason", "condition"],
-                optional: ["challenge", "up_to", "when_missing", "mode", "description"])
+                optional: ["challenge", "up_to", "when_missing", "mode", "review", "description"])
         else { return nil }
         let id = ruleID(fields["id"])
         let effect = reader.word(fields["effect"], "effect", among: RuleEffect.allCases.map(\.rawValue))
             .flatMap(RuleEffect.init(rawValue:))
         let mode = ruleMode(fields["mode"])
         let matchesWhenMissing = matchesWhenMissing(fields["when_missing"])
+        let isForReview = fields["review"].map { reader.word($0, "review", among: ["true", "false"]) == "true" } ?? false
         let events = events(fields["events"], "events")
         let reason = reader.text(fields["reason"], "reason")
         if let reason, let reasonNode = fields["reason"] { checkReason(reason, reasonNode) }
@@ -128,7 +129,7 @@ extension PolicyLoader {
         else { return nil }
         let rule = PolicyRule(
             id: id, effect: effect, mode: mode, events: events, challenge: position, reason: reason,
-            matchesWhenMissing: matchesWhenMissing, condition: condition,
+            isForReview: isForReview, matchesWhenMissing: matchesWhenMissing, condition: condition,
             spansTeams: reads(condition) { $0.spansTeams })
         return (rule, fields)
     }

@@ -14,7 +14,7 @@ struct DecisionCommand: ParsableCommand {
         subcommands: [List.self, Show.self, Label.self, ReplayCommand.self])
 
     /// A decision as JSON.
-    private static func members(_ logged: LoggedDecision) -> Members {
+    static func members(_ logged: LoggedDecision) -> Members {
         let record = logged.record
         let outcomes = logged.checks.map { check -> Members in
             [
@@ -28,7 +28,8 @@ struct DecisionCommand: ParsableCommand {
             "team": logged.teamID, "client_id": record.clientID, "claimed_event": record.claimedEvent, "event": record.event,
             "grant": record.grantNumber, "decision": record.decision, "challenges": record.challenges, "reasons": record.reasons,
             "wire_reasons": record.wireReasons, "asked": record.asked, "skips": record.skips, "waived": record.waived,
-            "missing": record.missing, "errors": record.errors, "shadow": record.shadow, "overridden_by": record.overriddenBy,
+            "missing": record.missing, "errors": record.errors, "shadow": record.shadow, "snoozed": record.snoozed,
+            "for_review": record.isForReview, "overridden_by": record.overriddenBy,
             "real_user_status": record.realUserStatus, "credential_state": record.credentialState,
             "upgrade_result": record.upgradeResult, "degraded": record.isDegraded, "policy": record.policyName,
             "policy_version": record.policyVersion, "policy_hash": record.policyHash, "signals": record.signals,
@@ -45,7 +46,7 @@ struct DecisionCommand: ParsableCommand {
         var team: String?
         @Option(help: ArgumentHelp("Only decisions since then: 12h, 30d, a date, or a time in ISO 8601.", valueName: "time"))
         var since: String?
-        @Option(help: "Only decisions in which this rule asked, skipped, was waived, missing, in error or in shadow.")
+        @Option(help: "Only decisions in which this rule asked, skipped, was waived, missing, in error, in shadow or snoozed.")
         var rule: String?
         @Option(help: "Only decisions with this reason code.")
         var reason: String?
@@ -108,6 +109,7 @@ struct DecisionCommand: ParsableCommand {
                 ("asked by", words(record.asked)),
                 ("skipped by", words(record.skips)), ("waived", words(record.waived)), ("missing", words(record.missing)),
                 ("errors", words(record.errors)), ("shadow", words(record.shadow)),
+                ("snoozed", words(record.snoozed)), ("for review", record.isForReview ? "yes" : "no"),
             ]
             if let guarantee = record.overriddenBy { lines.append(("overridden by", guarantee)) }
             if let result = record.upgradeResult { lines.append(("upgrade", result)) }
@@ -199,7 +201,7 @@ struct DecisionCommand: ParsableCommand {
 
 extension LoggedDecision {
     /// How the challenges ended, in a word each: `email_code:passed`.
-    fileprivate var outcomeWords: [String] {
+    var outcomeWords: [String] {
         checks.map {
             let isFailed = $0.failure(now: PosternClock.now()) != nil
             return "\($0.challenge):\($0.passedAt != nil ? "passed" : isFailed ? "failed" : "initiated")"

@@ -259,9 +259,15 @@ let package = Package(
                 "PosternConfiguration", "PostfixSetup", "Relay", argumentParser,
             ], path: "Sources/Commands/Mail", swiftSettings: strict),
         .target(
+            name: "FraudBench",
+            dependencies: [
+                "API", "Accounts", "Database", "Decisions", "HTTP", "InternetMessage", "PosternSQLite", "RiskPolicy", "SignIn",
+                asyncHTTPClient, logging, nioCore, nioPosix,
+            ], swiftSettings: strict),
+        .target(
             name: "PolicyCommands",
             dependencies: [
-                "Accounts", "CEL", "CommandSupport", "Database", "Decisions", "Import", "JSON", "Monitoring",
+                "Accounts", "CEL", "CommandSupport", "Database", "Decisions", "FraudBench", "Import", "JSON", "Monitoring",
                 "PosternConfiguration", "RiskPolicy", "Sandbox", "SignIn", argumentParser, logging,
             ], path: "Sources/Commands/Policy", swiftSettings: strict),
         .target(
@@ -305,13 +311,6 @@ let package = Package(
                 "PosternSQLite", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", asyncHTTPClient, logging, nioCore,
                 nioHTTP1, nioPosix,
             ], path: "Benchmarks/SignInBench", swiftSettings: strict),
-
-        .executableTarget(
-            name: "FraudBench",
-            dependencies: [
-                "API", "Accounts", "Database", "Decisions", "HTTP", "InternetMessage", "PosternSQLite", "RiskPolicy", "SignIn",
-                asyncHTTPClient, logging, nioCore, nioPosix,
-            ], path: "Benchmarks/FraudBench", swiftSettings: strict),
 
         .target(name: "BenchReport", path: "Benchmarks/BenchReport", swiftSettings: strict),
         .executableTarget(

@@ -143,7 +143,7 @@ for start in stride(from: 1, through: accounts, by: 10_000) {
         let question = VelocityQuestion(
             counters: counting.policy.counters, team: seeded.team.number, account: String(format: "%032d", account), device: nil,
             context: [:], marks: seeded.store.decisionMarks, now: clock())
-        for tally in question.tallies(inbox: nil) {
+        for tally in question.tallies(.signIn, inbox: nil) {
             rows[VelocityRepository.Key(mark: tally.mark, part: tally.part)] = VelocityRow(
                 count: 1, slice: tally.slice, endsAt: tally.endsAt)
         }

@@ -55,5 +55,6 @@ extension Migration {
         Migration(54, "velocity", PackageResources._054_velocity_sql),
         Migration(55, "statusDecisions", PackageResources._055_statusDecisions_sql),
         Migration(56, "reviews", PackageResources._056_reviews_sql),
+        Migration(57, "earlierSeen", PackageResources._057_earlierSeen_sql),
     ]
 }

@@ -74,6 +74,9 @@ extension PortalPage {
         case "APP_SIGNUP_SPIKE": language.text("The app had many more sign-ups than usual.")
         case "DORMANT_ACCOUNT": language.text("You had not used the app for a long time.")
         case "YOUNG_UNPROVEN_ACCOUNT": language.text("Your account was new.")
+        case "INBOX_DISPOSABLE": language.text("Your inbox is at a service for throwaway addresses.")
+        case "INBOX_DOMAIN_VELOCITY": language.text("Many sign-ups came with inboxes at the same domain.")
+        case "NETWORK_VELOCITY": language.text("Many sign-ups came from your network in a short time.")
         case "INBOX_UNRELIABLE": language.text("Your inbox had refused mail.")
         case "STALE_TOKEN": language.text("You had signed in a long time before.")
         case "HISTORY_UNAVAILABLE", "POLICY_ERROR":

@@ -177,7 +177,7 @@ import Testing
         #expect(page.contains("a &lt;b&gt; &amp; &quot;c&quot;") && !page.contains("a <b>"))
         for outside in ["http", "src=", "<script", "url(", "@import", "<link"] { #expect(!page.contains(outside), "\(outside)") }
         #expect(page.contains("prefers-color-scheme: dark"))
-        #expect(page.components(separatedBy: "<svg ").count == 5)
+        #expect(page.components(separatedBy: "<svg ").count == 6)
         #expect(!page.contains("NaN") && !page.contains("nan\"") && !page.contains("inf\""))
         // Well formed enough for a strict reader: every plot on its own.
         for plot in page.components(separatedBy: "<svg ").dropFirst() {

@@ -97,10 +97,16 @@ import Testing
         let document = try #require(PolicyDocument(octets: stored.document))
         let text = try #require(document.files["policy.yaml"])
             .replacing(
-                "rules:\n",
+                "counters:\n",
                 with: """
                       context.amount: {type: "int?", min: 0, max: 1000000}
                       context.ip_prefix: string?
+                    counters:
+
+                    """
+            ).replacing(
+                "rules:\n",
+                with: """
                     rules:
                     - {id: large, effect: require, events: [sensitive_action], challenge: reauthenticate, reason: LARGE, condition: context.amount > 500}
                     - {id: odd, effect: require, events: [sensitive_action], challenge: email_code, reason: ODD, condition: 'context.ip_prefix == "192.0.2"'}

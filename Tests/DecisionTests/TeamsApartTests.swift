@@ -81,7 +81,7 @@ import Testing
         let known = try #require(expected)
         #expect(known.count == 6)
         #expect(known[1].contains("velocity.by_inbox\":1") && known[5].contains("velocity.by_inbox\":3"))
-        #expect(known[4].contains("OFTEN"))
+        #expect(known[4].contains("ACCOUNT_HISTORY"))
     }
 
     /// What the first team sees of a person, with the other team's actions between its questions.

@@ -138,7 +138,7 @@ import Testing
             ).policy.counters, team: bench.juice.number, account: "x", device: nil,
             context: ["network": CELValue.string("n").text],
             marks: bench.store.decisionMarks, now: bench.clock.now)
-        let tallies = question.tallies(inbox: nil)
+        let tallies = question.tallies(.signIn, inbox: nil)
         func seen() throws -> [Int64]? {
             other.velocity.count(
                 tallies, .sensitiveAction, stored: try bench.store.velocity.stored(tallies), turn: other.velocity.turn)

@@ -33,7 +33,7 @@ import Testing
         ["policy"], ["policy", "check"], ["policy", "test"], ["policy", "explain"], ["policy", "eval"], ["policy", "diff"],
         ["policy", "activate"], ["policy", "rollback"], ["policy", "bind"], ["policy", "unbind"], ["policy", "list"],
         ["policy", "show"],
-        ["policy", "backtest"], ["policy", "stats"],
+        ["policy", "backtest"], ["policy", "bench"], ["policy", "stats"],
         ["list"], ["list", "create"], ["list", "add"], ["list", "remove"], ["list", "import"], ["list", "show"],
         ["list", "remove-list"],
         ["key"], ["key", "issue"], ["key", "list"], ["key", "rotate"], ["key", "revoke"],

@@ -67,7 +67,7 @@ enum ConditionMaker {
         case 2: return "72 \(comparison) account.age_hours"
         case 3: return "account.state \(pick(["==", "!=", "<"], &random)) \(pick(["\"new\"", "\"active\"", "event"], &random))"
         case 4: return "account.state in [\"new\", \"pending\"]"
-        case 5: return "account.state in \(pick(["states", "[event]"], &random))"
+        case 5: return pick(["account.state in states", "account.state in [event]", "\"new\" in context.marks"], &random)
         case 6: return "context.quota \(comparison) \(pick(["5u", "18446744073709551615u"], &random))"
         case 7: return "\(number(&random, depth - 1)) \(comparison) \(number(&random, depth - 1))"
         case 8: return "\(double(&random, depth - 1)) \(comparison) \(double(&random, depth - 1))"

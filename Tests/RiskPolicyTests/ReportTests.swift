@@ -31,14 +31,14 @@ import Testing
         #expect(lines.contains("    decision   - allow"))
         #expect(lines.contains("  likely-real-burst: never matched"))
         #expect(lines.contains("  inbox-velocity: never true: inbox.signups_24h >= 3"))
-        #expect(lines.last == "risk-default 2026.2: 2 tests, 1 failed")
+        #expect(lines.last == "risk-default 2026.3: 2 tests, 1 failed")
     }
 
     @Test func jsonAndJUnitAreWellFormed() throws {
         let report = try report(Self.tests)
         let json = try #require(try JSONSerialization.jsonObject(with: try report.json) as? [String: Any])
         #expect(json["failures"] as? Int == 1)
-        #expect((json["coverage"] as? [Any])?.count == 19)
+        #expect((json["coverage"] as? [Any])?.count == 24)
         let junit = report.junit
         #expect(junit.contains("<testsuites name=\"risk-default\" tests=\"2\" failures=\"1\">"))
         #expect(
@@ -54,7 +54,7 @@ import Testing
         #expect(
             text.hasPrefix(
                 """
-                sign_in: require_verification   (risk-default 2026.2)
+                sign_in: require_verification   (risk-default 2026.3)
                   challenges  email_code, reauthenticate
                   reasons     SIGNUP_UNVERIFIED
 

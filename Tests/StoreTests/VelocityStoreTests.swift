@@ -19,7 +19,7 @@ import Testing
         VelocityQuestion(
             counters: [counter], team: 1, account: account, device: nil, context: ["k": key], marks: test.store.decisionMarks,
             now: now
-        ).tallies(inbox: nil)[0]
+        ).tallies(.signIn, inbox: nil)[0]
     }
 
     /// Counts one and says what is counted then.

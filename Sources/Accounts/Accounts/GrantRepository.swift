@@ -163,6 +163,15 @@ package struct GrantRepository: Sendable {
 }
 
 extension DatabaseConnection {
+    /// Settings of a grant's row: it was seen. A day or more after it was seen last, that is kept as the time before.
+    package static func seen(at now: Int64) -> SQL {
+        """
+        earlier_seen_at = CASE WHEN COALESCE(last_seen_at, last_authorized_at) <= \(now - Grant.day)
+            THEN COALESCE(last_seen_at, last_authorized_at) ELSE earlier_seen_at END,
+        last_seen_at = CASE WHEN COALESCE(last_seen_at, 0) < \(now) THEN \(now) ELSE last_seen_at END
+        """
+    }
+
     /// The team and group of an app, whoever asks; or `notFound`.
     package func appGroup(clientID: String) throws(StoreFailure) -> (team: Team, group: AppGroup) {
         let row = try row(
@@ -193,7 +202,7 @@ extension DatabaseConnection {
         guard state == .revoked else {
             try run(
                 """
-                UPDATE grants SET last_authorized_at = \(change.now),
+                UPDATE grants SET last_authorized_at = \(change.now), \(Self.seen(at: change.now)),
                     real_user_status = COALESCE(real_user_status, CAST(\(realUserStatus) AS BIGINT))
                 WHERE id = \(number)
                 """)

@@ -37,6 +37,8 @@ package struct Backtest: Sendable {
     package let sliceSeconds: Int64
     private let now: Int64
     private let readers: [Bool]
+    /// By challenge: 1 for the weakest.
+    private let ranks: [String: Int]
 
     package private(set) var comparison = PolicyComparison()
     package private(set) var flips = Flips()
@@ -48,6 +50,9 @@ package struct Backtest: Sendable {
     package private(set) var outcomes = OutcomeCounts()
     /// Of those allowed then; their labels alone count.
     package private(set) var allowed = OutcomeCounts()
+    /// Labelled decisions, as they were decided and as the candidate decides.
+    package private(set) var rocBefore = ROC()
+    package private(set) var rocAfter = ROC()
     /// Decisions that lack a signal which a condition of the candidate reads, because their policy did not declare it or the log
     /// keeps only its hash; and how many lack each.
     package private(set) var lackingRows = 0
@@ -71,6 +76,7 @@ package struct Backtest: Sendable {
         for rule in candidate.rules where rule.mode != .disabled { read.formUnion(rule.condition.resolved.variables) }
         for challenge in candidate.challenges { read.formUnion(challenge.unavailableWhen?.resolved.variables ?? []) }
         readers = candidate.signals.indices.map(read.contains)
+        ranks = ROC.ranks(candidate)
     }
 
     /// - Parameter declared: signals of the policy that decided then; nil where it is not kept any more.
@@ -97,6 +103,11 @@ package struct Backtest: Sendable {
                 challenges: after.asks ? after.challenges : before.challenges)
         }
         comparison.add(before, after)
+        if let label = decision.label {
+            let isFraud = label == .fraudulent
+            rocBefore.add(ROC.score(before, ranks: ranks), isFraud: isFraud)
+            rocAfter.add(ROC.score(after, ranks: ranks), isFraud: isFraud)
+        }
         outcomes.add(decision, now: now)
         if !before.asks { allowed.add(decision, now: now) }
         if after.asks, !before.asks {

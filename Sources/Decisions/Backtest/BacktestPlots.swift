@@ -5,18 +5,17 @@ import RiskPolicy
 
 /// Draws.
 enum BacktestPlots {
-    private static let width = 800.0
+    static let width = 800.0
 
-    private static func number(_ value: Double) -> String { String(format: "%.1f", value) }
+    static func number(_ value: Double) -> String { String(format: "%.1f", value) }
 
-    private static func svg(_ height: Double, _ title: String, _ parts: [String]) -> String {
-        "<svg viewBox=\"0 0 \(Int(width)) \(number(height))\" role=\"img\" aria-label=\"\(BacktestPage.escaped(title))\">\n"
+    static func svg(_ height: Double, _ title: String, _ parts: [String]) -> String {
+        "<svg viewBox=\"0 0 \(Int(width)) \(number(height))\" role=\"img\" aria-label=\"\(ReportPage.escaped(title))\">\n"
             + parts.joined(separator: "\n") + "\n</svg>"
     }
 
-    private static func text(_ x: Double, _ y: Double, _ text: String, anchor: String = "start", isStrong: Bool = false) -> String
-    {
-        "<text x=\"\(number(x))\" y=\"\(number(y))\" text-anchor=\"\(anchor)\"\(isStrong ? " class=\"strong\"" : "")>\(BacktestPage.escaped(text))</text>"
+    static func text(_ x: Double, _ y: Double, _ text: String, anchor: String = "start", isStrong: Bool = false) -> String {
+        "<text x=\"\(number(x))\" y=\"\(number(y))\" text-anchor=\"\(anchor)\"\(isStrong ? " class=\"strong\"" : "")>\(ReportPage.escaped(text))</text>"
     }
 
     /// A round number at or above the value, and the step between lines up to it: shares of 1.
@@ -73,7 +72,7 @@ enum BacktestPlots {
                     let tip =
                         "\(day(point.time, backtest.sliceSeconds)), \(name): \(Figures.percent(point[keyPath: rate])) of \(Figures.count(point.questions))"
                     parts.append(
-                        "<circle class=\"dot \(kind)\" cx=\"\(number(x(point.time)))\" cy=\"\(number(y(point[keyPath: rate])))\" r=\"3\"><title>\(BacktestPage.escaped(tip))</title></circle>"
+                        "<circle class=\"dot \(kind)\" cx=\"\(number(x(point.time)))\" cy=\"\(number(y(point[keyPath: rate])))\" r=\"3\"><title>\(ReportPage.escaped(tip))</title></circle>"
                     )
                 }
             }

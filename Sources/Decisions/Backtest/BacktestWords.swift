@@ -26,6 +26,9 @@ package enum Figures {
         return String(format: "%.1f %%", share * 100)
     }
 
+    /// `0.93`.
+    package static func decimal(_ value: Double) -> String { String(format: "%.2f", value) }
+
     /// A change in percentage points: `+1.2`.
     package static func points(_ before: Double, _ after: Double) -> String {
         String(format: "%+.1f points", (after - before) * 100)

@@ -75,6 +75,7 @@ package struct CheckRepository: Sendable {
                 """)
             if outcome == .passed, let grant = decision.record.grantNumber {
                 try connection.run("UPDATE grants SET signup_check = 'passed' WHERE id = \(grant) AND signup_check = 'pending'")
+                try connection.noteSeen([grant: now])
             }
             return .success(try connection.decision(id, team: team) ?? decision)
         }

@@ -84,6 +84,8 @@ package struct SignalSource: Sendable {
     package let readsDomainClass: Bool
     /// Whether it reads the rates of the app.
     package let readsRates: Bool
+    /// By event, the places of counters that it counts in or that are read at it: of others nothing has to be known.
+    package let counters: [PolicyEvent: Set<Int>]
 
     package init(_ policy: Policy) {
         self.policy = policy
@@ -91,6 +93,18 @@ package struct SignalSource: Sendable {
         velocitySlots = policy.counters.map { ($0.signal, policy.slot(named: $0.signal) ?? -1) }
         readsDomainClass = slots.contains { $0.kind == .inboxDomainClass }
         readsRates = slots.contains { $0.kind == .appSignUps || $0.kind == .appBaseline }
+        counters = Dictionary(
+            uniqueKeysWithValues: PolicyEvent.allCases.map { event in
+                let slots = policy.slotsRead(at: event)
+                return (
+                    event,
+                    Set(
+                        policy.counters.indices.filter { index in
+                            policy.counters[index].events.contains(event)
+                                || policy.slot(named: policy.counters[index].signal).map(slots.contains) == true
+                        })
+                )
+            })
     }
 
     /// Every signal that Postern supplies: for a test that none of the format is forgotten.
@@ -199,7 +213,7 @@ package struct SignalSource: Sendable {
             return facts.token?.hasEmail == true ? .bool(true) : .missing
         case .forwardingOn: return bool(history?.isForwardingOn)
         case .managed: return bool(history?.isManaged)
-        case .sinceSeen: return grant.map { hours(since: max($0.lastSeenAt ?? 0, $0.lastAuthorizedAt), now) } ?? .missing
+        case .sinceSeen: return grant.map { hours(since: $0.seenBefore(now), now) } ?? .missing
         case .sinceTransfer: return hours(since: grant?.transferredAt, now)
         case .bounces: return count(history?.bounces7d)
         case .replies: return count(history?.userReplies30d)

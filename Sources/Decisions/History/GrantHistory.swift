@@ -1,5 +1,6 @@
 // A grant with everything that is known of it, as one question needs it.
 
+import Accounts
 import Database
 
 /// By which name a grant is looked for.
@@ -57,8 +58,17 @@ package struct GrantHistory: Sendable, Hashable {
         package var signUpCheck: SignUpCheck
         /// Nil: never asked about since it was authorized last.
         package var firstAskedAt: Int64?
+        /// Signed in to the app, or let through by a question.
         package var lastSeenAt: Int64?
+        /// When it was seen before, a day or more earlier; nil where that is not known.
+        package var earlierSeenAt: Int64?
         package var transferredAt: Int64?
+
+        /// When it was seen last, the past day left out: a visit is one, however many questions it brings.
+        package func seenBefore(_ now: Int64) -> Int64 {
+            let last = lastSeenAt ?? lastAuthorizedAt
+            return now - last >= Grant.day ? last : earlierSeenAt ?? last
+        }
     }
 
     /// What spans teams; nil where the account has no inbox of ours.

@@ -2,6 +2,7 @@
 
 import Database
 import Accounts
+import RiskPolicy
 
 /// What must be read for a question.
 package struct HistoryRequest: Sendable {
@@ -19,12 +20,15 @@ package struct HistoryRequest: Sendable {
     package var velocity: VelocityQuestion?
     /// Says where an inbox is, by its domain; nil where the policy does not ask.
     package var domainClass: (@Sendable (String) -> DomainClass)?
+    /// Which event the question is, with what was found.
+    package var event: @Sendable (GrantHistory?) -> PolicyEvent
     /// Seconds since 1970.
     package var now: Int64
 
     package init(
         team: Int64, group: Int64, subject: GrantSubject?, ratesOfApp: Int64?, appAccountMark: [UInt8]?,
-        velocity: VelocityQuestion? = nil, domainClass: (@Sendable (String) -> DomainClass)? = nil, now: Int64
+        velocity: VelocityQuestion? = nil, domainClass: (@Sendable (String) -> DomainClass)? = nil,
+        event: @escaping @Sendable (GrantHistory?) -> PolicyEvent, now: Int64
     ) {
         self.team = team
         self.group = group
@@ -33,6 +37,7 @@ package struct HistoryRequest: Sendable {
         self.appAccountMark = appAccountMark
         self.velocity = velocity
         self.domainClass = domainClass
+        self.event = event
         self.now = now
     }
 }
@@ -70,10 +75,12 @@ package struct HistoryRepository: Sendable {
     /// Everything that a question is decided on, together with others that come at the same time.
     package func read(_ request: HistoryRequest, in group: GroupRead) async throws(StoreFailure) -> QuestionHistory {
         try await group.run { connection throws(StoreFailure) in
+            let row = try request.subject.flatMap { subject throws(StoreFailure) in
+                try connection.row(
+                    HistoryRepository.sql(team: request.team, group: request.group, subject: subject, now: request.now))
+            }
             var read = QuestionHistory(
-                history: try request.subject.flatMap { row throws(StoreFailure) in
-                    try connection.grantHistory(team: request.team, group: request.group, subject: row, now: request.now)
-                },
+                history: try row.map { row throws(StoreFailure) in try connection.grantHistory(row, now: request.now) },
                 rates: try request.ratesOfApp.map { row throws(StoreFailure) in
                     try connection.appRates(app: row, now: request.now)
                 },
@@ -81,27 +88,18 @@ package struct HistoryRepository: Sendable {
                     try connection.isUpgraded(team: request.team, appAccount: row)
                 } ?? false)
             var domain: String?
-            if let domainClass = request.domainClass, let account = read.history?.accountNumber {
-                domain = try self.domain(ofInboxOf: account, connection)
+            if let domainClass = request.domainClass, let row, try row["inbox_id"] as Int64? != nil {
+                domain = try self.sealer.inbox(row, user: row["inbox_user"]).revealed.domain
                 read.history?.domainClass = domain.map(domainClass)
             }
             if let velocity = request.velocity {
                 let isOneOwners = [.own, .disposable].contains(read.history?.domainClass)
-                read.tallies = velocity.tallies(inbox: read.history?.inboxMark, domain: isOneOwners ? domain : nil)
+                read.tallies = velocity.tallies(
+                    request.event(read.history), inbox: read.history?.inboxMark, domain: isOneOwners ? domain : nil)
                 read.stored = try connection.storedVelocity(read.tallies)
             }
             return read
         }
-    }
-
-    /// The domain of the inbox that an account's mail goes to; nil where it has none of ours.
-    private func domain(ofInboxOf account: Int64, _ connection: any DatabaseConnection) throws(StoreFailure) -> String? {
-        let row = try connection.row(
-            """
-            SELECT i.user_id, i.address_key, i.address_sealed FROM accounts a JOIN inboxes i ON i.id = a.target_inbox
-            WHERE a.id = \(account)
-            """)
-        return try row.map { row throws(StoreFailure) in try sealer.inbox(row, user: row["user_id"]).revealed.domain }
     }
 
     // The longest statement, and each decision asks it: its texts are made once, with numbered places.
@@ -128,9 +126,9 @@ package struct HistoryRepository: Sendable {
     private static func select(_ account: String) -> String {
         """
         SELECT a.id, a.user_id, g.id AS grant_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at, g.real_user_status,
-            g.prior_status, g.signup_check, g.first_asked_at, g.last_seen_at, g.transferred_at,
+            g.prior_status, g.signup_check, g.first_asked_at, g.last_seen_at, g.earlier_seen_at, g.transferred_at,
             CASE WHEN e.account_id IS NULL THEN 0 ELSE 1 END AS is_external, e.forwarding_on AS external_forwarding_on,
-            r.forwarding_on, i.id AS inbox_id, i.velocity_index, i.verified_at, u.is_managed,
+            r.forwarding_on, i.id AS inbox_id, i.user_id AS inbox_user, i.address_key, i.address_sealed, i.velocity_index, i.verified_at, u.is_managed,
             \(counter(.bouncedPermanently, since: 5)) AS bounces_7d, \(counter(.replied, since: 6)) AS replies_30d,
             \(counter(.forwardingToggled, since: 5)) AS toggles_7d, \(counter(.rejoined, since: 6)) AS rejoins_30d,
             (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at IS NULL
@@ -182,7 +180,12 @@ package struct HistoryRepository: Sendable {
 extension DatabaseConnection {
     /// The history within a transaction: settling reads again what a decision was made on.
     func grantHistory(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
-        guard let row = try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)) else { return nil }
+        try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)).map { row throws(StoreFailure) in
+            try grantHistory(row, now: now)
+        }
+    }
+
+    fileprivate func grantHistory(_ row: SQLRow, now: Int64) throws(StoreFailure) -> GrantHistory {
         var history = try GrantHistory(row: row)
         // Hardly any grant has one.
         if let grant = history.grant?.number, try row["has_snoozes"] {
@@ -205,7 +208,8 @@ extension GrantHistory {
                 number: number, isAuthorized: state == .authorized, firstAuthorizedAt: row["first_authorized_at"],
                 lastAuthorizedAt: row["last_authorized_at"], revokedAt: row["revoked_at"],
                 realUserStatus: row["real_user_status"], priorStatus: row["prior_status"], signUpCheck: row["signup_check"],
-                firstAskedAt: row["first_asked_at"], lastSeenAt: row["last_seen_at"], transferredAt: row["transferred_at"])
+                firstAskedAt: row["first_asked_at"], lastSeenAt: row["last_seen_at"],
+                earlierSeenAt: row["earlier_seen_at"], transferredAt: row["transferred_at"])
         }
         isTransferred = try row["is_transferred"]
         isExternal = try row["is_external"] && userNumber == nil

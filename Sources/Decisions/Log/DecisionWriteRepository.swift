@@ -75,12 +75,12 @@ extension DatabaseConnection {
             if try isLive(group: decisionWrite.group) { try rejoin(grant: known, now: decisionWrite.now) } else { grant = nil }
         }
         if let grant {
+            // Whoever has a check before them was not let through yet: a pass counts, or the next question.
+            let seen: SQL = decisionWrite.record?.isAsked == true ? "" : "\(Self.seen(at: decisionWrite.now)),"
             try run(
                 """
                 UPDATE grants SET real_user_status = COALESCE(real_user_status, \(decisionWrite.realUserStatus)),
-                    first_asked_at = COALESCE(first_asked_at, \(decisionWrite.now)),
-                    last_seen_at = CASE WHEN COALESCE(last_seen_at, 0) < \(decisionWrite.now) THEN \(decisionWrite.now)
-                        ELSE last_seen_at END,
+                    first_asked_at = COALESCE(first_asked_at, \(decisionWrite.now)), \(seen)
                     signup_check = CASE WHEN \(decisionWrite.makesPending) = 1 THEN 'pending' ELSE signup_check END
                 WHERE id = \(grant)
                 """)
@@ -192,7 +192,7 @@ extension DatabaseConnection {
 
     func noteSeen(_ grants: [Int64: Int64]) throws(StoreFailure) {
         for (grant, time) in grants {
-            try run("UPDATE grants SET last_seen_at = \(time) WHERE id = \(grant) AND COALESCE(last_seen_at, 0) < \(time)")
+            try run("UPDATE grants SET \(Self.seen(at: time)) WHERE id = \(grant) AND COALESCE(last_seen_at, 0) < \(time)")
         }
     }
 }

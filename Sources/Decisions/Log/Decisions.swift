@@ -60,6 +60,9 @@ package struct DecisionRecord: Sendable, Hashable {
     /// Seconds since 1970; the answer is void from then on.
     package var expiresAt: Int64
 
+    /// Whether a check was asked for.
+    package var isAsked: Bool { decision != "allow" }
+
     package init(
         id: String, teamNumber: Int64, clientID: String, grantNumber: Int64? = nil, appAccountMark: [UInt8]? = nil,
         claimedEvent: String, event: String, decision: String, challenges: [String] = [], reasons: [String] = [],

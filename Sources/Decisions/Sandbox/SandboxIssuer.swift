@@ -15,6 +15,8 @@ package struct SandboxToken: Sendable {
     package var realUserStatus: Int64?
     package var nonceSupported: Bool?
     package var email: String?
+    /// `amr` (RFC 8176); nil for none.
+    package var methods: [String]?
     /// Seconds.
     package var lifetime: Int64
     /// Seconds since 1970; nil: now.
@@ -22,7 +24,7 @@ package struct SandboxToken: Sendable {
 
     package init(
         subject: String, audience: String, nonceClaim: String? = nil, realUserStatus: Int64? = nil, nonceSupported: Bool? = nil,
-        email: String? = nil, lifetime: Int64 = 600, issuedAt: Int64? = nil
+        email: String? = nil, methods: [String]? = nil, lifetime: Int64 = 600, issuedAt: Int64? = nil
     ) {
         self.subject = subject
         self.audience = audience
@@ -30,6 +32,7 @@ package struct SandboxToken: Sendable {
         self.realUserStatus = realUserStatus
         self.nonceSupported = nonceSupported
         self.email = email
+        self.methods = methods
         self.lifetime = lifetime
         self.issuedAt = issuedAt
     }
@@ -73,6 +76,7 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
         claims["nonce_supported"] = token.nonceSupported.map(JSONValue.bool)
         claims["real_user_status"] = token.realUserStatus.map(JSONValue.integer)
         claims["email"] = token.email.map(JSONValue.string)
+        claims["amr"] = token.methods.map { .array($0.map(JSONValue.string)) }
         return try key.sign(claims)
     }
 }

@@ -21,10 +21,12 @@ extension DecisionService {
     func velocity(_ asking: DecisionContext) -> VelocityQuestion? {
         let counters = asking.policy.policy.counters
         guard !counters.isEmpty else { return nil }
-        return VelocityQuestion(
+        var question = VelocityQuestion(
             counters: counters, team: asking.app.teamNumber, account: asking.account, device: asking.question.device,
             context: Dictionary(asking.context.map { ($0.name, $0.value.text) }, uniquingKeysWith: { first, _ in first }),
             marks: store.decisionMarks, now: asking.time.seconds)
+        question.used = asking.source.counters
+        return question
     }
 
     /// Counts a question, once.

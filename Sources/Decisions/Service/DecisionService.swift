@@ -181,9 +181,7 @@ package final class DecisionService: Sendable {
             let turn = log.velocity.turn
             let (read, rates) = try await read(asking)
             let history = read.history
-            let view = GrantView(
-                claimed: asking.question.event, history: history, token: asking.token?.facts, isGone: asking.app.isGone,
-                now: asking.time.seconds)
+            let view = view(asking, history)
             var facts = SignalSource.Facts(
                 view: view, history: history, token: asking.token?.facts, rates: rates, device: device,
                 context: asking.context, time: asking.time)
@@ -199,7 +197,7 @@ package final class DecisionService: Sendable {
             else {
                 isAnswered = true
                 note(record)
-                log.add(record, seen: seen(history, asking.time.seconds))
+                log.add(record, seen: record.isAsked ? nil : seen(history, asking.time.seconds))
                 // A store that answers but writes too slowly sets the pace: nothing is lost for lack of room.
                 if log.count > Self.backlog { try? await executor.run { [log] in try log.flush() } }
                 return DecisionReply(body: answer, record: record)
@@ -221,6 +219,12 @@ package final class DecisionService: Sendable {
         throw StoreFailure.temporary(.busy, "a grant changed again and again")
     }
 
+    private func view(_ asking: DecisionContext, _ history: GrantHistory?) -> GrantView {
+        GrantView(
+            claimed: asking.question.event, history: history, token: asking.token?.facts, isGone: asking.app.isGone,
+            now: asking.time.seconds)
+    }
+
     /// One read on one snapshot; the rates of the app are read again every few seconds.
     private func read(_ asking: DecisionContext) async throws -> (QuestionHistory, AppRates?) {
         let (app, now) = (asking.app, asking.time.seconds)
@@ -230,7 +234,7 @@ package final class DecisionService: Sendable {
                 team: app.teamNumber, group: app.groupNumber, subject: asking.subject,
                 ratesOfApp: known == nil ? app.number : nil,
                 appAccountMark: asking.appAccountMark, velocity: velocity(asking), domainClass: domainClass(asking),
-                now: now), in: reads)
+                event: { self.view(asking, $0).event }, now: now), in: reads)
         if let fresh = read.rates { rates.withLock { $0[app.number] = (fresh, now) } }
         return (read, asking.source.readsRates ? known ?? read.rates : nil)
     }
@@ -265,7 +269,7 @@ package final class DecisionService: Sendable {
         if let nonce, let token = asking.token, let used = memory.consume(nonce) {
             return try repeated(used, by: token, event: asking.question.event.rawValue)
         }
-        if let velocity = velocity(asking) { log.velocity.count(velocity.tallies(inbox: nil), view.event) }
+        if let velocity = velocity(asking) { log.velocity.count(velocity.tallies(view.event, inbox: nil), view.event) }
         if let decisionWrite = DecisionBuilder.decisionWrite(
             record, facts, subject: asking.subject, app: asking.app, nonce: nonce)
         {

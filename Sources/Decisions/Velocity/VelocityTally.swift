@@ -25,6 +25,8 @@ package struct VelocityTally: Sendable, Hashable {
 /// What of a question can be counted by.
 package struct VelocityQuestion: Sendable {
     package var counters: [PolicyCounter]
+    /// By event, the places of counters that it counts in or that are read at it; an event without an entry has them all.
+    package var used: [PolicyEvent: Set<Int>] = [:]
     /// The store's number of the team that asks.
     package var team: Int64
     /// How the question names the account; nil where it names none.
@@ -49,12 +51,13 @@ package struct VelocityQuestion: Sendable {
         self.now = now
     }
 
-    /// The tallies of all counters for which the question has what they need.
+    /// The tallies of the event's counters for which the question has what they need.
     /// - Parameters:
+    ///   - event: as settled.
     ///   - inbox: a keyed hash of the account's inbox; nil where none is known.
     ///   - domain: of the inbox; nil where none is known, and where many people share it.
-    package func tallies(inbox: [UInt8]?, domain: String? = nil) -> [VelocityTally] {
-        counters.indices.compactMap { index in
+    package func tallies(_ event: PolicyEvent, inbox: [UInt8]?, domain: String? = nil) -> [VelocityTally] {
+        counters.indices.filter { used[event]?.contains($0) ?? true }.compactMap { index in
             let counter = counters[index]
             guard let mark = mark(counter, counter.key, inbox, domain) else { return nil }
             let slice = now / counter.slice

@@ -106,6 +106,12 @@ struct Compiler {
     }
 
     private mutating func emitMembership(_ left: ResolvedExpression, _ right: ResolvedExpression, _ target: UInt8) -> Bool {
+        if case .constant(.string(let text)) = left.kind, let slot = signalSlot(right, .list(.string)) {
+            let symbol = symbol(text)
+            guard symbol < 64 else { return false }
+            code.append(Instruction(operation: .symbolHeld, target: target, a: slot, immediate: 1 << Int64(symbol)))
+            return true
+        }
         guard let slot = signalSlot(left, .string) else { return false }
         switch right.kind {
         case .stringSet(let set):

@@ -21,6 +21,8 @@ enum Operation: UInt8, Sendable {
     case symbolEqual, symbolNotEqual
     /// target = whether the symbol in slot a is one of the bits of `immediate`.
     case symbolIn
+    /// target = whether the list in slot a holds the symbol whose bit is in `immediate`.
+    case symbolHeld
     /// target = whether the string in slot a is in set b.
     case textIn
     /// Whether a string signal is in a live list; b: the list.

@@ -62,6 +62,7 @@ struct Machine {
             case .symbolEqual: compareSlot(step) { $0 == $1 }
             case .symbolNotEqual: compareSlot(step) { $0 != $1 }
             case .symbolIn: compareSlot(step) { $0 >= 0 && $0 < 64 && UInt64(bitPattern: $1) >> UInt64($0) & 1 == 1 }
+            case .symbolHeld: compareSlot(step) { $0 & $1 != 0 }
             case .textIn:
                 registers[target].state =
                     slots[Int(step.a)].state == SignalSlot.missing

@@ -123,6 +123,13 @@ package struct Policy: Sendable {
         ids.compactMap(rule(id:)).reduce(into: RuleSet()) { $0.bits |= 1 << UInt128($1) }
     }
 
+    /// The slots that a decision about an event may read.
+    package func slotsRead(at event: PolicyEvent) -> Set<Int> {
+        let rules = rules.filter { $0.mode != .disabled && $0.events.contains(event) }.map(\.condition)
+        let others = guarantees.map(\.condition) + challenges.compactMap(\.unavailableWhen)
+        return (rules + others).reduce(into: []) { $0.formUnion($1.resolved.variables) }
+    }
+
     /// Whether a rule that wants people to look at it matched, be it waived, snoozed or in shadow.
     package func isForReview(_ result: PolicyResult) -> Bool {
         let matched = [result.asked, result.skips, result.waived, result.snoozed, result.shadow].reduce(0) { $0 | $1.bits }

@@ -54,6 +54,9 @@ package struct PolicyCounter: Sendable, Hashable {
     /// Whether it looks at the domain of the inbox.
     package var readsDomain: Bool { key == .inboxDomain || distinct == .inboxDomain }
 
+    /// Whether it looks at the inbox in any way.
+    package var readsInbox: Bool { readsDomain || key == .inbox || distinct == .inbox }
+
     /// The signal that it is read by.
     package var signal: String { "velocity." + name }
     /// Seconds of a slice.

@@ -185,6 +185,12 @@ extension Policy {
             stored.bits = Int64(program.symbols[ExactString(text)] ?? -1)
             return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
         case .missing, .null: stored.state = SignalSlot.missing
+        case .list(let elements):
+            // Which of the first 64 symbols it holds: conditions ask for those with `in`.
+            for case .string(let text) in elements {
+                if let symbol = program.symbols[ExactString(text)], symbol < 64 { stored.bits |= 1 << Int64(symbol) }
+            }
+            return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
         default: return input.write(stored, slot: slot, boxed: value, box: program.boxes[slot])
         }
         input.write(stored, slot: slot)

@@ -20,7 +20,9 @@ extension PolicyLoader {
             let signal = SignalDeclaration(name: "velocity." + entry.key, type: .int, mayBeMissing: true)
             parts.scope.declare(signal.name, signal.type)
             parts.signals.append(signal)
-            if let counter = counter(entry.key, entry.value) { parts.counters.append(counter) }
+            guard let counter = counter(entry.key, entry.value) else { continue }
+            parts.counters.append(counter)
+            parts.signals[parts.signals.count - 1].countsInboxes = counter.readsInbox
         }
     }
 

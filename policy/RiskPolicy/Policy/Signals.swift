@@ -24,8 +24,11 @@ package struct SignalDeclaration: Sendable, Equatable {
             && name != "account.real_user_status"
     }
 
-    /// Whether it tells of other teams: reasons that read it are coarse on the wire.
-    package var spansTeams: Bool { name.hasPrefix("inbox.") }
+    /// Whether it is a count by something of the inbox, which no team knows.
+    package var countsInboxes = false
+
+    /// Whether it tells what the team must not know, of other teams or of the inbox: reasons that read it are coarse on the wire.
+    package var spansTeams: Bool { name.hasPrefix("inbox.") || countsInboxes }
 }
 
 /// The signals that Postern supplies (docs/POLICY.md, `signals:`). An operator's own are under `context.`.

@@ -20,6 +20,6 @@ struct PolicyCommand: ParsableCommand {
         subcommands: [
             PolicyCheck.self, PolicyTestCommand.self, PolicyExplain.self, PolicyEval.self, PolicyDiffCommand.self,
             PolicyActivate.self, PolicyRollback.self, PolicyBind.self, PolicyUnbind.self, PolicyList.self, PolicyShow.self,
-            PolicyBacktest.self, PolicyStats.self,
+            PolicyBacktest.self, PolicyBench.self, PolicyStats.self,
         ])
 }

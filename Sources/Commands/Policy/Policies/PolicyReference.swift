@@ -8,7 +8,7 @@ import RiskPolicy
 
 /// A policy that a command was pointed at.
 struct ReferredPolicy {
-    /// As it is shown: `risk-default 2026.2 (4d0c3f2a11aa)`, or with the folder.
+    /// As it is shown: `risk-default 2026.3 (4d0c3f2a11aa)`, or with the folder.
     let label: String
     let hash: String
     let candidate: PolicyCandidate
@@ -46,7 +46,12 @@ struct ReferredPolicy {
         try self.init(try repository.policy(hash: hash))
     }
 
-    private init(_ stored: StoredPolicy) throws {
+    /// As the store would keep it.
+    var stored: StoredPolicy {
+        StoredPolicy(name: policy.name, version: policy.version, document: candidate.document.octets)
+    }
+
+    init(_ stored: StoredPolicy) throws {
         let hash = stored.hash
         let loaded: LoadedPolicy
         do {

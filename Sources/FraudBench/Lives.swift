@@ -9,6 +9,8 @@ struct Lives {
     /// How the installation calls an actor; nil for whoever is no user now.
     private var names: [Int: String] = [:]
     private var joined = 0
+    /// Attackers who did not pass a check: their account is of no more use to them.
+    private var stopped: Set<Int> = []
     private var questions = 0
 
     private init(_ world: World, _ population: Population, start: Int64) {
@@ -50,15 +52,21 @@ struct Lives {
                 continue
             }
             let kind = population.actors[step.actor].kind
-            let isAsked = try await ask(step, name, passes: kind.isReal)
+            guard !stopped.contains(step.actor) else {
+                report.add(kind, step.what, .stopped)
+                continue
+            }
+            let answer = try await ask(step, name, passes: kind.isReal || step.at < 0)
             // What was before only made the history.
-            if step.at >= 0 { report.add(kind, isSignUp: step.what == .signUp, isAsked: isAsked) }
+            guard step.at >= 0 else { continue }
+            if !kind.isReal, !answer.challenges.isEmpty { stopped.insert(step.actor) }
+            report.add(kind, step.what, answer.challenges.isEmpty ? .allowed : .asked(answer))
         }
         try world.flush()
         return (report, questions)
     }
 
-    private mutating func ask(_ step: Step, _ name: String, passes: Bool) async throws -> Bool {
+    private mutating func ask(_ step: Step, _ name: String, passes: Bool) async throws -> World.Answer {
         questions += 1
         if questions % 200 == 0 { try world.flush() }
         let event =
@@ -69,6 +77,6 @@ struct Lives {
             }
         let nonce = "n\(questions)"
         let token = try world.token(name, nonce: nonce)
-        return try await world.ask(event, token: token, nonce: nonce, passes: passes)
+        return try await world.ask(event, token: token, nonce: nonce, network: step.network, passes: passes)
     }
 }

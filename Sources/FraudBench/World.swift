@@ -1,4 +1,4 @@
-// The installation that everyone comes to: a store, the HTTP API on a port of its own, and a clock that the bench sets.
+// The installation that everyone comes to: a store, the HTTP API on a port of its own, and a clock that is set from outside.
 
 import API
 import Accounts
@@ -30,6 +30,9 @@ final class World: Sendable {
     private let client: HTTPClient
     private let server: Task<Void, any Error>
     private let address: String
+    private let ranks: [String: Int]
+    /// Whether the backend tells the network of each question: the policy declares it.
+    private let tellsNetwork: Bool
 
     final class Clock: Sendable {
         private let seconds: Mutex<Int64>
@@ -42,9 +45,12 @@ final class World: Sendable {
 
     /// - Parameters:
     ///   - policy: decides for the app.
+    ///   - status: decides how likely users are to be real; nil: the one in the program.
     ///   - start: seconds since 1970.
-    init(_ policy: LoadedPolicy, _ client: HTTPClient, start: Int64) async throws {
+    init(_ policy: LoadedPolicy, status: StoredPolicy?, _ client: HTTPClient, start: Int64) async throws {
         self.client = client
+        ranks = ROC.ranks(policy.policy)
+        tellsNetwork = policy.policy.slot(named: "context.network") != nil
         let time = Clock(start)
         self.time = time
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-fraud-\(UUID().uuidString)")
@@ -61,6 +67,7 @@ final class World: Sendable {
         ).text.revealed
         var logger = Logger(label: "bench")
         logger.logLevel = .critical
+        if let status { _ = try store.policies.activate(status, change) }
         own = try SandboxIssuer.make(issuer: Self.issuer)
         log = DecisionLogBuffer(store.decisions, store.decisionWrites)
         statuses = StatusDecider(
@@ -113,23 +120,34 @@ final class World: Sendable {
         let token = try store.provider.authorize(asked, statuses: statuses, Change(actor: "bench", now: time.now)) { issued in
             SandboxToken(
                 subject: issued.subject.sub, audience: Self.clientID, nonceClaim: nonce,
-                realUserStatus: issued.subject.realUserStatus.map(Int64.init), email: "x@relay.example")
+                realUserStatus: issued.subject.realUserStatus.map(Int64.init), email: "x@relay.example", methods: ["otp"])
         }
         return try own.mint(token, now: time.now)
     }
 
-    private struct Answer: Decodable {
+    /// What came of a question.
+    struct Answer {
+        /// The checks that would do, the weakest first; none where the person was let through.
+        let challenges: [String]
+        /// As `ROC.score`.
+        let score: Int
+    }
+
+    private struct Body: Decodable {
         let decisionID: String
         let decision: String
         let challenges: [String]
+        let reasons: [Reason]
+
+        struct Reason: Decodable {}
 
         enum CodingKeys: String, CodingKey {
-            case decision, challenges
+            case decision, challenges, reasons
             case decisionID = "decision_id"
         }
     }
 
-    private func post(_ path: String, _ body: [String: String]) async throws -> Data {
+    private func post(_ path: String, _ body: [String: Any]) async throws -> Data {
         var request = HTTPClientRequest(url: "http://\(address)\(path)")
         request.method = .POST
         request.headers = ["Authorization": "Bearer \(key)", "Content-Type": "application/json"]
@@ -142,28 +160,30 @@ final class World: Sendable {
         return data
     }
 
-    /// Asks as the app's backend does; whether a check is asked for.
-    /// - Parameter passes: whether the person passes it, as the backend then reports.
-    func ask(_ event: String, token: String, nonce: String, passes: Bool) async throws -> Bool {
-        let data = try await post(
-            "/v1/decisions",
-            ["event": event, "client_id": Self.clientID, "identity_token": token, "nonce": nonce])
-        let answer = try JSONDecoder().decode(Answer.self, from: data)
-        guard answer.decision != "allow" else { return false }
-        guard answer.decision == "require_verification" else { throw BenchFailure("someone was blocked: \(answer.decision)") }
-        guard passes, let challenge = answer.challenges.first else { return true }
-        try log.flush()
-        for outcome in ["challenge_initiated", "passed"] {
-            _ = try await post(
-                "/v1/decisions/\(answer.decisionID)/outcome", ["outcome": outcome, "challenge": challenge])
+    /// Asks as the app's backend does.
+    /// - Parameter passes: whether the person passes a check that is asked for, as the backend then reports.
+    func ask(_ event: String, token: String, nonce: String, network: String, passes: Bool) async throws -> Answer {
+        var question: [String: Any] = [
+            "event": event, "client_id": Self.clientID, "identity_token": token, "nonce": nonce,
+        ]
+        if tellsNetwork { question["context"] = ["network": network] }
+        let body = try JSONDecoder().decode(Body.self, from: try await post("/v1/decisions", question))
+        guard let weakest = body.challenges.first else { return Answer(challenges: [], score: 0) }
+        if passes {
+            try log.flush()
+            for outcome in ["challenge_initiated", "passed"] {
+                _ = try await post(
+                    "/v1/decisions/\(body.decisionID)/outcome", ["outcome": outcome, "challenge": weakest])
+            }
         }
-        return true
+        return Answer(challenges: body.challenges, score: ROC.score(rank: ranks[weakest] ?? 1, rules: body.reasons.count))
     }
 
+    /// Writes what the log holds.
     func flush() throws { try log.flush() }
 }
 
-struct BenchFailure: Error, CustomStringConvertible {
-    let description: String
+package struct BenchFailure: Error, CustomStringConvertible {
+    package let description: String
     init(_ description: String) { self.description = description }
 }

@@ -1,7 +1,7 @@
-// Who comes within thirty days, and what for: real people and attackers, from parameters and a seed. Pure.
+// Who comes within thirty days, and what for: real people and attackers, from parameters and a seed.
 
 /// A kind of real people.
-enum People: String, CaseIterable {
+package enum People: String, Sendable, CaseIterable {
     /// One to four accounts over the years, one at this app.
     case single = "people"
     /// Several behind one network at home.
@@ -19,7 +19,7 @@ enum People: String, CaseIterable {
 }
 
 /// A kind of attack.
-enum Attack: String, CaseIterable {
+package enum Attack: String, Sendable, CaseIterable {
     case disposable = "farm, disposable mail"
     case tags = "farm, plus tags"
     case ownDomain = "farm, own domain"
@@ -27,13 +27,36 @@ enum Attack: String, CaseIterable {
     case bought = "bought aged accounts"
     case takeover = "account take-over"
     case promo = "promo, relay inboxes"
+
+    /// What an inbox and a network for one account cost, in hundredths of a US cent: assumed, as are `CheckPrice`.
+    var price: Int {
+        switch self {
+        case .disposable, .tags: 0
+        case .ownDomain: 5
+        case .drip: 700
+        case .bought: 200
+        case .takeover: 0
+        case .promo: 20
+        }
+    }
 }
 
-enum Kind: Hashable {
+/// What it costs to pass a check, in hundredths of a US cent: a solving service; a script that reads the inbox; a person.
+enum CheckPrice {
+    static func price(_ challenge: String) -> Int {
+        switch challenge {
+        case "human_check": 20
+        case "email_code": 10
+        default: 500
+        }
+    }
+}
+
+package enum Kind: Hashable, Sendable {
     case real(People)
     case attack(Attack)
 
-    var isReal: Bool { if case .real = self { true } else { false } }
+    package var isReal: Bool { if case .real = self { true } else { false } }
 }
 
 /// Someone with an account, as they call themselves.
@@ -55,12 +78,18 @@ struct Step {
 }
 
 /// How many of everything.
-struct PopulationParameters {
-    /// Real people; attackers are as many as each attack has use for.
-    var people = 2_000
-    /// Accounts of each farm.
-    var farm = 200
-    var seed: UInt64 = 1
+package struct PopulationParameters: Sendable {
+    /// Real people.
+    package var people = 1_000
+    /// Accounts of each farm, a sign-up a minute but for the drip.
+    package var farm = 200
+    /// Accounts bought, and as many taken over.
+    package var bought = 60
+    /// Hunters of promotions, of ten accounts each.
+    package var hunters = 10
+    package var seed: UInt64 = 1
+
+    package init() {}
 }
 
 struct Population {
@@ -75,7 +104,7 @@ struct Population {
         state = parameters.seed &* 0x9E37_79B9_7F4A_7C15 | 1
         addPeople(parameters.people)
         addFarms(parameters.farm)
-        addOthers()
+        addOthers(parameters)
         steps.sort { ($0.at, $0.actor) < ($1.at, $1.actor) }
     }
 
@@ -165,8 +194,8 @@ struct Population {
         }
     }
 
-    private mutating func addOthers() {
-        for number in 0..<60 {
+    private mutating func addOthers(_ parameters: PopulationParameters) {
+        for number in 0..<parameters.bought {
             let bought = actor(.attack(.bought), "aged\(number)@gmail.com", since: -200 * Self.day)
             steps.append(Step(at: -120 * Self.day, actor: bought, what: .signUp, network: "seller"))
             steps.append(Step(at: moment(), actor: bought, what: .sensitive, network: "buyer\(number % 5)"))
@@ -176,7 +205,7 @@ struct Population {
             steps.append(Step(at: taken, actor: victim, what: .signIn, network: "thief\(number % 3)"))
             steps.append(Step(at: taken + 120, actor: victim, what: .sensitive, network: "thief\(number % 3)"))
         }
-        for hunter in 0..<10 {
+        for hunter in 0..<parameters.hunters {
             let begin = moment()
             for number in 0..<10 {
                 let one = actor(.attack(.promo), "hunter\(hunter)-\(number)@duck.com", since: begin)

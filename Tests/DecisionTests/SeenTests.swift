@@ -1,0 +1,72 @@
+// account.hours_since_seen: what counts as being seen, and when.
+
+import Accounts
+import Decisions
+import Foundation
+import RiskPolicy
+import SignIn
+import Testing
+
+@Suite struct SeenTests {
+    private func hours(_ bench: DecisionFixture, _ answer: Response) throws -> Int? {
+        let signals = try bench.logged(answer.id).signals
+        return try #require(signals.firstMatch(of: #/"account\.hours_since_seen":(\d+)/#).map { Int($0.output.1) })
+    }
+
+    /// Signing in to the app with Postern, as its page does.
+    private func authorize(_ bench: DecisionFixture, _ user: String) throws {
+        _ = try bench.store.grants.authorize(
+            AuthorizationRequest(clientID: DecisionFixture.app, userID: user), Change(actor: "user:\(user)", now: bench.clock.now)
+        )
+    }
+
+    @Test func theSignInItselfDoesNotHideThatAnAccountSlept() async throws {
+        let bench = try await DecisionFixture()
+        let sub = try bench.user("u1")
+        #expect(try await bench.ask(.signUp, sub: sub).decision == "allow")
+        bench.clock.advance(5_000 * 3_600)
+        try authorize(bench, "u1")
+        let first = try await bench.ask(.signIn, sub: sub)
+        #expect(first.reasons == ["DORMANT_ACCOUNT"])
+        #expect(try hours(bench, first) == 5_000)
+        // A check that is not passed is no visit: who comes again is asked again.
+        bench.clock.advance(60)
+        #expect(try await bench.ask(.signIn, sub: sub).reasons == ["DORMANT_ACCOUNT"])
+        try await bench.report(first.id, .initiated, "email_code")
+        try await bench.report(first.id, .passed, "email_code")
+        // A sensitive action on the day of the return is one after a long sleep, whatever was passed for the sign-in.
+        bench.clock.advance(60)
+        #expect(try await bench.ask(.sensitiveAction, sub: sub).reasons.contains("DORMANT_ACCOUNT"))
+        bench.clock.advance(86_400)
+        let next = try await bench.ask(.signIn, sub: sub)
+        #expect(next.decision == "allow")
+        #expect(try hours(bench, next) == 24)
+    }
+
+    @Test func aDayOfManyQuestionsIsOneVisit() async throws {
+        let bench = try await DecisionFixture()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signUp, sub: sub)
+        bench.clock.advance(100 * 3_600)
+        for _ in 0..<3 {
+            let answer = try await bench.ask(.signIn, sub: sub)
+            let seen = try hours(bench, answer)
+            #expect(seen == 100 || seen == 101)
+            try bench.log.flush()
+            bench.clock.advance(1_800)
+        }
+        bench.clock.advance(86_400)
+        #expect(try hours(bench, try await bench.ask(.signIn, sub: sub)) == 24)
+    }
+
+    @Test func signingInIsBeingSeenWhereTheAppDoesNotAsk() async throws {
+        let bench = try await DecisionFixture()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signUp, sub: sub)
+        for _ in 0..<250 {
+            bench.clock.advance(86_400)
+            try authorize(bench, "u1")
+        }
+        #expect(try await bench.ask(.signIn, sub: sub).decision == "allow")
+    }
+}

@@ -211,9 +211,8 @@ let package = Package(
         .target(
             name: "Web",
             dependencies: [
-                "API", "Accounts", "Decisions", "Doctor", "HTTP", "Mail", "Monitoring", "Portal",
-                "PosternConfiguration",
-                "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
+                "API", "Accounts", "AppAttest", "Decisions", "Doctor", "HTTP", "Mail", "MailCrypto", "Monitoring", "Portal",
+                "PosternConfiguration", "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Service",

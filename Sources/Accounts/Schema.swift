@@ -56,5 +56,6 @@ extension Migration {
         Migration(55, "statusDecisions", PackageResources._055_statusDecisions_sql),
         Migration(56, "reviews", PackageResources._056_reviews_sql),
         Migration(57, "earlierSeen", PackageResources._057_earlierSeen_sql),
+        Migration(58, "attestedPasskeys", PackageResources._058_attestedPasskeys_sql),
     ]
 }

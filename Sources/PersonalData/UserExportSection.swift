@@ -281,6 +281,7 @@ struct UserExportSection: Sendable {
                 [
                     ("name", .passkeyName, "name_key, name_sealed"), ("since", .time, "created_at"),
                     ("used_at", .time, "last_used_at"), ("is_backed_up", .flag, "backed_up"),
+                    ("is_attested", .flag, "is_attested"),
                 ],
                 "FROM passkeys WHERE user_id = \(user) ORDER BY id"),
             UserExportSection(

@@ -8,6 +8,7 @@ import Hummingbird
 import Languages
 import Logging
 import Mail
+import MailCrypto
 import RelayCore
 import WebAuthn
 
@@ -36,6 +37,8 @@ package struct PortalPage: RouteModule {
     let upstream: UpstreamProvider?
     /// For passkeys; nil where the page has no name.
     let relyingParty: RelyingParty?
+    /// Of makers of devices whose word for a new passkey counts; none: they are not asked.
+    let passkeyRoots: [Certificate]
 
     /// Sign-in forms of one client network: for a household that mistypes, and no more than that for who pesters.
     let clients = RateLimiter(perSecond: 1.0 / 30, burst: 10)
@@ -56,7 +59,7 @@ package struct PortalPage: RouteModule {
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
         proxies: TrustedProxies = TrustedProxies(), provider: SheetProvider? = nil, signUp: SignUpRules = .closed,
         looks: PageLooks = .standard, deletionDays: Int = 0,
-        upstream: UpstreamProvider? = nil, logger: Logger
+        upstream: UpstreamProvider? = nil, passkeyRoots: [Certificate] = [], logger: Logger
     ) throws {
         self.provider = provider
         self.monotonic = monotonic
@@ -75,6 +78,7 @@ package struct PortalPage: RouteModule {
         views = try PortalViews(service: mailer.settings.service, languages: mailer.languages, looks: looks)
         origin = url
         relyingParty = Self.relyingParty(url: url)
+        self.passkeyRoots = passkeyRoots
         cookies = PortalCookies(isSecure: url.hasPrefix("https://"))
     }
 

@@ -94,6 +94,7 @@ extension PortalPage {
         if upstream?.settings.isOnly != true, let token = request.sessionToken,
             var passkey = try passkeyValues(.create, browser: token)
         {
+            passkey["attestation"] = passkeyRoots.isEmpty ? "none" : "direct"
             passkey["user"] = Base64URL.encode(store.passkeys.userHandle(session.userID))
             passkey["inbox"] = PortalText.address(found.inbox.address)
             passkey["known"] = found.passkeys.map { Base64URL.encode($0.credentialID) }.joined(separator: " ")
@@ -132,7 +133,7 @@ extension PortalPage {
             try await pool.run {
                 try store.passkeys.add(
                     user: session.userID, relyingParty, clientData: clientData, attestationObject: attestation,
-                    challenge: challenge, browser: token, name: name, change)
+                    challenge: challenge, browser: token, name: name, roots: passkeyRoots, change)
             }
             try await tell(session.userID, .newPasskey, in: request.language)
             return request.redirect("/me/security", told: "added")

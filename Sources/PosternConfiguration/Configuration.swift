@@ -162,6 +162,8 @@ package struct Configuration: Sendable {
         package let upstream: UpstreamSource?
         /// The folder of catalogues; nil where there is none.
         package let languagesPath: String?
+        /// The file of makers' certificates; nil where passkeys are not asked what keeps them.
+        package let passkeyRootsPath: String?
         package let refreshesPerDay: Int
     }
 
@@ -288,6 +290,7 @@ package struct Configuration: Sendable {
                 { text("sign_in.upstream.\($0)") }, scopes: list("sign_in.upstream.scopes"),
                 secretPath: path("sign_in.upstream.secret_file"), hasPage: publicURL != nil, at: resolved.path),
             languagesPath: text("sign_in.languages").isEmpty ? nil : path("sign_in.languages"),
+            passkeyRootsPath: text("sign_in.passkey_roots").isEmpty ? nil : path("sign_in.passkey_roots"),
             refreshesPerDay: integer("provider.refreshes_per_day"))
         let relayDomains = relayDomains
         if let url = publicURL, url.hasPrefix("http://"), !Self.isLoopback(String(url.dropFirst("http://".count))) {

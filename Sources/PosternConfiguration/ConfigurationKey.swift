@@ -308,6 +308,10 @@ package struct ConfigurationKey: Sendable {
             "sign_in.upstream.only", .choice(["no", "yes"]), .value(.text("no")),
             "Whether it is the only way to sign in, without codes, links and passkeys."),
         ConfigurationKey(
+            "sign_in.passkey_roots", .text, .absent,
+            "A file of certificates (PEM) of makers of devices, relative to the folder of this file: browsers are asked what a new passkey is kept by, "
+                + "and status policies read sign_in.passkey_attested. Some browsers ask the user first."),
+        ConfigurationKey(
             "sign_in.languages", .text, .absent,
             "A folder of catalogues (nl.json) for languages that are not built in, or in place of one; relative to the folder of this file."
         ),

@@ -4,10 +4,12 @@ import Accounts
 import SignIn
 import Decisions
 import API
+import AppAttest
 import Foundation
 import HTTP
 import Logging
 import Mail
+import MailCrypto
 import Monitoring
 import Portal
 import PosternConfiguration
@@ -64,6 +66,22 @@ package struct ServiceParts: Sendable {
         return PageLooks(colours: configuration.pageColours, logo: icon)
     }
 
+    /// Certificates of makers of devices, for new passkeys.
+    private static func passkeyRoots(_ configuration: Configuration, _ place: String) throws(ConfigurationError) -> [Certificate]
+    {
+        guard let path = configuration.provider.passkeyRootsPath else { return [] }
+        guard let octets = FileManager.default.contents(atPath: path), let found = CertificateFile.read(Array(octets)) else {
+            throw ConfigurationError(.invalidValue, at: place, "sign_in.passkey_roots: \(path) holds no certificates in PEM")
+        }
+        do throws(CryptoError) {
+            var roots: [Certificate] = []
+            for der in found { roots.append(try Certificate(der: der)) }
+            return roots
+        } catch {
+            throw ConfigurationError(.invalidValue, at: place, "sign_in.passkey_roots: \(path): \(error.message)")
+        }
+    }
+
     /// Threads for policies that take long: enough for one at work and one that waits for it, on the machines there are.
     private static let interpretingThreads = 2
 
@@ -94,7 +112,7 @@ package struct ServiceParts: Sendable {
             deletionDays: installation.configuration.pageDeletionDays,
             upstream: provider.upstream.map { source in
                 UpstreamProvider(try source.settings(at: installation.resolved.path), now: now, logger: logger)
-            }, logger: logger)
+            }, passkeyRoots: Self.passkeyRoots(installation.configuration, installation.resolved.path), logger: logger)
         let (trust, identitySigner, metrics) = (trust, identitySigner, metrics)
         metrics.registry.readings(
             "postern_team_inboxes_written",

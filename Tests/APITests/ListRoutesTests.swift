@@ -54,6 +54,28 @@ import Testing
         #expect(try await fixture.ask(.get, "/v1/lists", key: other).text.contains("bad"))
     }
 
+    @Test func allEntriesAreReplacedAtOnceOrNone() async throws {
+        let (fixture, juice, other) = try fixture()
+        let change = APIFixture.change
+        try fixture.store.liveLists.create(team: "juice", name: "bad", kind: .range, change)
+        try fixture.store.liveLists.add(team: "juice", name: "bad", [LiveListEntry("198.51.100.0/24")], change)
+        func values() throws -> [String] {
+            try fixture.store.liveLists.entries(team: "juice", name: "bad", limit: 10_000, now: fixture.now).map(\.value)
+        }
+        // More than one transaction of entries, with one that is refused at the end.
+        let many = (0..<2_500).map { "{\"value\":\"2001:db8:\(String($0, radix: 16))::/48\"}" }
+        let faulty = "{\"entries\":[\((many + ["{\"value\":\"no range\"}"]).joined(separator: ","))]}"
+        #expect(try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: faulty).status == 422)
+        #expect(try values() == ["198.51.100.0/24"])
+        let whole = "{\"entries\":[\((many + many.prefix(3)).joined(separator: ","))]}"
+        let answer = try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: whole)
+        #expect(answer.status == 200 && answer.json["entries"].number?.integer == 2_500, "\(answer.text)")
+        #expect(try values().count == 2_500)
+        #expect(try await fixture.ask(.put, "/v1/lists/bad/entries", key: other, body: whole).status == 404)
+        #expect(try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: #"{"entries":[]}"#).status == 200)
+        #expect(try values().isEmpty)
+    }
+
     @Test(arguments: [
         ("/v1/lists", #"{"name":"9a","kind":"text"}"#, 422), ("/v1/lists", #"{"name":"a","kind":"regex"}"#, 422),
         ("/v1/lists", #"{"name":"a"}"#, 422), ("/v1/lists/bad/entries", #"{"entries":[{"value":"no range"}]}"#, 422),

@@ -148,6 +148,13 @@ import Yams
         #expect(Set(served.map { "\($0.method.rawValue) \($0.path)" }) == document.operations)
     }
 
+    @Test func theDescriptionThatIsServedIsTheOneInDocs() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let written = try Data(contentsOf: root.appendingPathComponent("docs/openapi.yaml"))
+        #expect(Data(OpenAPIRoutes.document) == written, "Sources/API/openapi.yaml is a link to docs/openapi.yaml")
+    }
+
     @Test func noRouteTakesAnInboxInItsPath() throws {
         for entry in try ServingFixture().fixture.routes {
             #expect(!entry.path.contains("{email}") && !entry.path.contains("{address}"))

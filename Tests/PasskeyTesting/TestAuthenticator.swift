@@ -53,6 +53,8 @@ package struct TestAuthenticator {
     package var clientData: String
     package var coseKey: CBORValue
     package var statementFormat = "none"
+    /// Vouches for it, in the format `apple`.
+    package var authority: TestDevice.Authority?
     /// Octets behind the authenticator data.
     package var trailing: [UInt8] = []
 
@@ -88,6 +90,10 @@ package struct TestAuthenticator {
         var statement = CBORValue.members([:])
         if statementFormat == "packed" {
             statement = .members(["alg": -7, "sig": .bytes(try sign(data + SHA256.hash(Array(clientData.utf8))))])
+        }
+        if statementFormat == "apple", let authority {
+            let nonce = SHA256.hash(data + SHA256.hash(Array(clientData.utf8)))
+            statement = .members(["x5c": .array([.bytes(try authority.certificate(of: key.publicKey, nonce: nonce))])])
         }
         return CBORWriter.octets(.members(["fmt": .text(statementFormat), "attStmt": statement, "authData": .bytes(data)]))
     }

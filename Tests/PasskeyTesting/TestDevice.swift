@@ -13,6 +13,11 @@ package struct TestDevice {
         /// Its own certificate, DER.
         package let certificate: [UInt8]
 
+        /// Of a key that a device made for one ceremony.
+        func certificate(of device: P256PublicKey, nonce: [UInt8]) throws -> [UInt8] {
+            try DER.certificate(of: device, by: key, name: "Device", extensions: [DER.noAuthority, DER.nonce(nonce)])
+        }
+
         package init() throws {
             key = try P256PrivateKey.generate()
             certificate = try DER.certificate(of: key.publicKey, by: key, name: "Authority", extensions: [DER.authority])

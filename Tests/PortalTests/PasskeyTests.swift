@@ -1,6 +1,7 @@
 // Passkeys on the page: added and used with an authenticator of ours, and everything that is not to work.
 
 import Foundation
+import MailCrypto
 import PasskeyTesting
 import SignIn
 import Support
@@ -64,6 +65,42 @@ import WebAuthn
             try await anna.submit("/me/sign-out")
             try await anna.get("/me/sign-in")
             try await body(fixture, anna, authenticator)
+        }
+    }
+
+    @Test func whatTheMakerOfADeviceSaysIsKeptAndNeverNeeded() async throws {
+        let (known, other) = (try TestDevice.Authority(), try TestDevice.Authority())
+        try await PortalFixture.with(passkeyRoots: [try Certificate(der: known.certificate)]) { fixture in
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            for (number, authority) in [known, other, nil].enumerated() {
+                try await anna.get("/me/security")
+                #expect(anna.page.text.contains(#"data-attestation="direct""#))
+                var made = try authenticator(UInt8(number + 1))
+                made.statementFormat = authority == nil ? "none" : "apple"
+                made.authority = authority
+                #expect(try await anna.submit("/me/passkeys", registration(made, anna)).location == "/me/security")
+            }
+            let attested: [Int64] = try fixture.store.database.values("SELECT is_attested FROM passkeys ORDER BY id")
+            #expect(attested == [1, 0, 0])
+            // A statement that is wrong is no passkey at all.
+            try await anna.get("/me/security")
+            var forged = try authenticator(9)
+            (forged.statementFormat, forged.authority) = ("apple", known)
+            var form = try registration(forged, anna)
+            let later = TestAuthenticator.clientData(
+                .create, challenge: try challenge(anna), origin: PortalFixture.url, more: #","x":1"#)
+            form["client_data"] = Base64URL.encode(Array(later.utf8))
+            #expect(try await anna.submit("/me/passkeys", form).status == 422)
+        }
+    }
+
+    @Test func withoutRootsBrowsersAreAskedNothingMore() async throws {
+        try await PortalFixture.with { fixture in
+            let anna = Browser(fixture)
+            try await anna.signIn("anna")
+            try await anna.get("/me/security")
+            #expect(anna.page.text.contains(#"data-attestation="none""#))
         }
     }
 

@@ -9,6 +9,7 @@ import HummingbirdTesting
 import InternetMessage
 import Logging
 import Mail
+import MailCrypto
 import PosternSQLite
 import PostfixHarness
 import RelayCore
@@ -68,7 +69,7 @@ final class PortalFixture: Sendable {
     /// - Parameter signUp: with it the page is the sign-in page of apps too, and /auth is there.
     init(
         url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
-        looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil
+        looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil, passkeyRoots: [Certificate] = []
     ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-me-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -105,7 +106,7 @@ final class PortalFixture: Sendable {
             provider: signUp == nil ? nil : SheetProvider(issuer: Self.url, signer: signer), signUp: signUp ?? .closed,
             looks: looks, deletionDays: deletionDays,
             upstream: upstream.map { [time, log] in UpstreamProvider($0, now: { time.now }, logger: log.logger) },
-            logger: log.logger)
+            passkeyRoots: passkeyRoots, logger: log.logger)
         var modules: [any RouteModule] = page.map { [$0] } ?? []
         if signUp != nil {
             let settings = ProviderSettings(
@@ -152,11 +153,11 @@ final class PortalFixture: Sendable {
     static func with(
         url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signUp: SignUpRules? = nil,
         looks: PageLooks = .standard, deletionDays: Int = 0, upstream: UpstreamSettings? = nil,
-        _ body: (PortalFixture) async throws -> Void
+        passkeyRoots: [Certificate] = [], _ body: (PortalFixture) async throws -> Void
     ) async throws {
         let fixture = try PortalFixture(
             url: url, limits: limits, signUp: signUp, looks: looks, deletionDays: deletionDays,
-            upstream: upstream)
+            upstream: upstream, passkeyRoots: passkeyRoots)
         do { try await body(fixture) } catch {
             fixture.stop()
             throw error

@@ -38,7 +38,7 @@ import Testing
         let report = try report(Self.tests)
         let json = try #require(try JSONSerialization.jsonObject(with: try report.json) as? [String: Any])
         #expect(json["failures"] as? Int == 1)
-        #expect((json["coverage"] as? [Any])?.count == 24)
+        #expect((json["coverage"] as? [Any])?.count == 25)
         let junit = report.junit
         #expect(junit.contains("<testsuites name=\"risk-default\" tests=\"2\" failures=\"1\">"))
         #expect(

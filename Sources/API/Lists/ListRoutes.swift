@@ -13,12 +13,15 @@ package struct ListRoutes: RouteModule {
 
     /// Octets of a body: 1,000 entries of the longest kind, with a reason.
     private static let bodyLimit = 2 << 20
+    /// Octets of a body that replaces all entries: 100,000 of them, with short reasons.
+    private static let wholeLimit = 8 << 20
 
     package func addRoutes(to routes: Routes) {
         routes.team(.listsRead).get("/v1/lists", use: list).get("/v1/lists/{name}", use: show)
             .get("/v1/lists/{name}/entries", use: entries)
         routes.team(.listsWrite, bodyLimit: Self.bodyLimit).post("/v1/lists", use: create).delete("/v1/lists/{name}", use: remove)
             .post("/v1/lists/{name}/entries", use: add).post("/v1/lists/{name}/entries/remove", use: removeEntries)
+        routes.team(.listsWrite, bodyLimit: Self.wholeLimit).put("/v1/lists/{name}/entries", use: replace)
     }
 
     private struct ListView: Encodable {
@@ -56,6 +59,7 @@ package struct ListRoutes: RouteModule {
     private struct NewEntries: Decodable { let entries: [NewEntry] }
     private struct Values: Decodable { let values: [String] }
     private struct Added: Encodable { let added: Int64; let entries: Int64 }
+    private struct Replaced: Encodable { let entries: Int64 }
     private struct Removed: Encodable { let removed: Int64; let entries: Int64 }
 
     // MARK: Lists
@@ -112,9 +116,37 @@ package struct ListRoutes: RouteModule {
 
     private func add(_ request: Request, _ context: TeamContext) async throws -> Response {
         let (team, name) = (context.caller.id, try context.pathParameter("name"))
-        let body = try await request.decode(NewEntries.self, context)
         let now = parts.now()
-        let entries = try body.entries.enumerated().map { index, entry in
+        let entries = try Self.entries(try await request.decode(NewEntries.self, context), now: now)
+        let change = context.change(now: now)
+        return try await .json(
+            parts.run { store in
+                let added = try store.liveLists.add(team: team, name: name, entries, change)
+                return Added(added: added, entries: try store.liveLists.list(team: team, name: name).entries)
+            })
+    }
+
+    /// Puts new entries in the place of all there are, at once for whoever decides by the list.
+    private func replace(_ request: Request, _ context: TeamContext) async throws -> Response {
+        let (team, name) = (context.caller.id, try context.pathParameter("name"))
+        let now = parts.now()
+        let entries = try Self.entries(try await request.decode(NewEntries.self, context), now: now)
+        let change = context.change(now: now)
+        return try await .json(
+            parts.run { store in
+                var running = try store.liveLists.beginImport(team: team, name: name)
+                var rest = entries[...]
+                while !rest.isEmpty {
+                    try store.liveLists.write(Array(rest.prefix(LiveListLimits.entriesOfChange)), &running, change)
+                    rest = rest.dropFirst(LiveListLimits.entriesOfChange)
+                }
+                try store.liveLists.finish(running, change)
+                return Replaced(entries: try store.liveLists.list(team: team, name: name).entries)
+            })
+    }
+
+    private static func entries(_ body: NewEntries, now: Int64) throws -> [LiveListEntry] {
+        try body.entries.enumerated().map { index, entry in
             LiveListEntry(
                 entry.value, reason: entry.reason ?? "",
                 expiresAt: try entry.expiresAt.map { text in
@@ -125,12 +157,6 @@ package struct ListRoutes: RouteModule {
                     return time.seconds
                 })
         }
-        let change = context.change(now: now)
-        return try await .json(
-            parts.run { store in
-                let added = try store.liveLists.add(team: team, name: name, entries, change)
-                return Added(added: added, entries: try store.liveLists.list(team: team, name: name).entries)
-            })
     }
 
     private func removeEntries(_ request: Request, _ context: TeamContext) async throws -> Response {

@@ -148,10 +148,12 @@ struct StatusSignals {
         guard method == .passkey else { return values }
         // The one that was used last: that of this sign-in, unless another device signed in since.
         let row = try connection.row(
-            "SELECT created_at, backed_up FROM passkeys WHERE user_id = \(user) ORDER BY last_used_at DESC NULLS LAST LIMIT 1")
+            "SELECT created_at, backed_up, is_attested FROM passkeys WHERE user_id = \(user) ORDER BY last_used_at DESC NULLS LAST LIMIT 1"
+        )
         if let row {
             values["sign_in.passkey_age_hours"] = .int(max(0, now - (try row["created_at"])) / 3_600)
             values["sign_in.passkey_synced"] = .bool(try row["backed_up"])
+            values["sign_in.passkey_attested"] = .bool(try row["is_attested"])
         }
         return values
     }

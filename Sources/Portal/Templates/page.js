@@ -69,7 +69,7 @@ for (const button of navigator.clipboard ? document.querySelectorAll("[data-copy
             pubKeyCredParams: [-8, -7, -257].map((alg) => ({ type: "public-key", alg })),
             authenticatorSelection: { residentKey: "required", requireResidentKey: true, userVerification: "required" },
             excludeCredentials: data.known.split(" ").filter(Boolean).map((id) => ({ type: "public-key", id: octets(id) })),
-            attestation: "none",
+            attestation: data.attestation,
           },
         });
         send(making, {

@@ -78,17 +78,18 @@ package struct PasskeyRepository: Sendable {
     }
 
     /// Adds the passkey that a browser made.
+    /// - Parameter roots: certificates of makers whose word for a device counts; whatever else it says, the passkey is taken.
     /// - Throws: `invalid` for what is no registration of ours, `exists` for one that is known, `limit`.
     package func add(
         user id: String, _ party: RelyingParty, clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8],
-        browser: String, name: String, _ change: Change
+        browser: String, name: String, roots: [Certificate] = [], _ change: Change
     ) throws(StoreFailure) {
         guard let expiry = expiry(challenge, .create, browser: browser, now: change.now) else {
             throw .refused(.invalid, "this page was open for too long: reload it and try again")
         }
         let made: RelyingParty.Registration
         do throws(WebAuthnError) {
-            made = try party.register(clientData: clientData, attestationObject: attestationObject, challenge: challenge)
+            made = try Self.register(party, clientData, attestationObject, challenge, roots)
         } catch {
             throw .refused(.invalid, "the passkey cannot be verified: \(error)")
         }
@@ -105,15 +106,28 @@ package struct PasskeyRepository: Sendable {
             let sealed = try sealer.seal(Array(name.utf8), .passkeyName(user: user), connection)
             let number: Int64? = try connection.value(
                 """
-                INSERT INTO passkeys (user_id, credential_id, public_key, sign_count, aaguid, backup_eligible, backed_up, name_key,
-                    name_sealed, created_at)
+                INSERT INTO passkeys (user_id, credential_id, public_key, sign_count, aaguid, backup_eligible, backed_up, is_attested,
+                    name_key, name_sealed, created_at)
                 VALUES (\(user), \(made.credential.id), \(made.credential.publicKeyOctets), \(Int64(made.authenticatorData.signCount)),
                     \(made.credential.aaguid), \(made.authenticatorData.flags.contains(.backupEligible)),
-                    \(made.authenticatorData.flags.contains(.backedUp)), \(sealed.key), \(sealed.octets), \(change.now))
+                    \(made.authenticatorData.flags.contains(.backedUp)), \(made.trust == .rooted), \(sealed.key), \(sealed.octets), \(change.now))
                 ON CONFLICT (credential_id) DO NOTHING RETURNING id
                 """)
             guard let number else { throw .refused(.exists, "this passkey is known already") }
             try connection.audit(change, "passkey.add", "user:\(id)", "passkey \(number)")
+        }
+    }
+
+    /// An attestation that leads to no root that is known says nothing, for or against.
+    private static func register(
+        _ party: RelyingParty, _ clientData: [UInt8], _ attestationObject: [UInt8], _ challenge: [UInt8], _ roots: [Certificate]
+    ) throws(WebAuthnError) -> RelyingParty.Registration {
+        do throws(WebAuthnError) {
+            return try party.register(
+                clientData: clientData, attestationObject: attestationObject, challenge: challenge, roots: roots)
+        } catch {
+            guard error.step == .trust else { throw error }
+            return try party.register(clientData: clientData, attestationObject: attestationObject, challenge: challenge)
         }
     }
 

@@ -65,7 +65,7 @@ extension StandardSignals {
     /// Type by name, of what Postern supplies for a status. What other teams take part in is missing unless at least three do.
     package static let statusTypes: [String: String] = [
         "sign_in.method": "string?", "sign_in.user_verified": "bool?", "sign_in.passkey_age_hours": "int?",
-        "sign_in.passkey_synced": "bool?", "session.amr": "list(string)?",
+        "sign_in.passkey_synced": "bool?", "sign_in.passkey_attested": "bool?", "session.amr": "list(string)?",
         "user.age_hours": "int?", "user.teams": "int?", "user.replies_30d": "int?", "user.is_managed": "bool?",
         "inbox.age_hours": "int?", "inbox.domain_class": "string?", "inbox.signups_24h": "int?",
         "inbox.deletions_30d": "int?", "inbox.bounces_7d": "int?",

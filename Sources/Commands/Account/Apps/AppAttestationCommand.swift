@@ -93,13 +93,9 @@ extension AppCommand {
 
         /// DER of the first certificate.
         static func read(_ path: String) throws -> [UInt8] {
-            let octets = Array(try InputFile.octets(path, maximum: longest))
-            guard octets.first != 0x30 else { return octets }
-            let lines = String(decoding: octets, as: UTF8.self).split(whereSeparator: \.isNewline)
-            guard let start = lines.firstIndex(of: "-----BEGIN CERTIFICATE-----"),
-                let end = lines[start...].firstIndex(of: "-----END CERTIFICATE-----"),
-                let der = DeviceOctets.base64(lines[(start + 1)..<end].joined())
-            else { throw CommandError.data("\(path): not a certificate in PEM or DER") }
+            guard let der = CertificateFile.read(Array(try InputFile.octets(path, maximum: longest)))?.first else {
+                throw CommandError.data("\(path): not a certificate in PEM or DER")
+            }
             return der
         }
     }

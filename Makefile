@@ -14,6 +14,17 @@ build: packages ## Debug build
 release: packages ## Release build of the command postern
 	swift build $(SWIFT_FLAGS) -c release --product postern
 
+deb: release ## Debian package of the release build, into .build/deb, looked at by lintian and apparmor_parser
+	@scripts/packages dpkg-dev lintian apparmor
+	@scripts/deb .build/release/postern .build/deb
+	@lintian --allow-root --fail-on error,warning .build/deb/postern_*.deb
+	@apparmor_parser -Q -K packaging/debian/apparmor
+
+RELEASES = bookworm trixie
+test-deb: deb ## Install the package in a fresh Debian 12 and 13, relay a message each way, purge; as root; RELEASES
+	@scripts/packages debootstrap iproute2
+	@scripts/test-deb .build/deb/postern_*.deb $(RELEASES)
+
 demo: packages ## Play forward, reply, bounce and the rest through a real Postfix
 	@scripts/build $(SWIFT_FLAGS) --product postern
 	@scripts/build $(SWIFT_FLAGS) --product relay-demo
@@ -111,5 +122,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages sbom build release demo screenshots test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
+.PHONY: help packages sbom build release deb test-deb demo screenshots test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
 .DEFAULT_GOAL = help

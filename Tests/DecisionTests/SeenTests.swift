@@ -59,6 +59,20 @@ import Testing
         #expect(try hours(bench, try await bench.ask(.signIn, sub: sub)) == 24)
     }
 
+    /// Whoever comes every twelve hours is never away, though no two visits are a day apart.
+    @Test func anAccountThatIsUsedAllTheTimeNeverSleeps() async throws {
+        let bench = try await DecisionFixture()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signUp, sub: sub)
+        for round in 0..<500 {
+            bench.clock.advance(43_200)
+            if round % 2 == 0 { try authorize(bench, "u1") }
+            let answer = try await bench.ask(.signIn, sub: sub)
+            let seen = try #require(try hours(bench, answer))
+            #expect(answer.decision == "allow" && seen < 48, "round \(round): \(seen)")
+        }
+    }
+
     @Test func signingInIsBeingSeenWhereTheAppDoesNotAsk() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")

@@ -43,7 +43,7 @@ package struct Grant: Sendable, Hashable {
     package let state: State
     package let firstAuthorizedAt: Int64
     package let lastAuthorizedAt: Int64
-    /// How long being seen again is still the same visit, in seconds.
+    /// How long a visit lasts, in seconds.
     package static let day: Int64 = 86_400
     package let revokedAt: Int64?
     /// 0 unsupported, 1 unknown, 2 likely real; nil where no token ever said.

@@ -163,13 +163,16 @@ package struct GrantRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// Settings of a grant's row: it was seen. A day or more after it was seen last, that is kept as the time before.
+    /// Settings of a grant's row: it was seen. What comes within a day of the beginning of a visit belongs to it; the next one keeps
+    /// the time at which the account was seen last before.
     package static func seen(at now: Int64) -> SQL {
-        """
-        earlier_seen_at = CASE WHEN COALESCE(last_seen_at, last_authorized_at) <= \(now - Grant.day)
-            THEN COALESCE(last_seen_at, last_authorized_at) ELSE earlier_seen_at END,
-        last_seen_at = CASE WHEN COALESCE(last_seen_at, 0) < \(now) THEN \(now) ELSE last_seen_at END
-        """
+        let began: SQL = "COALESCE(visit_at, last_seen_at, last_authorized_at)"
+        return """
+            earlier_seen_at = CASE WHEN \(began) <= \(now - Grant.day) THEN COALESCE(last_seen_at, last_authorized_at)
+                ELSE earlier_seen_at END,
+            visit_at = CASE WHEN \(began) <= \(now - Grant.day) THEN \(now) ELSE \(began) END,
+            last_seen_at = CASE WHEN COALESCE(last_seen_at, 0) < \(now) THEN \(now) ELSE last_seen_at END
+            """
     }
 
     /// The team and group of an app, whoever asks; or `notFound`.

@@ -60,14 +60,16 @@ package struct GrantHistory: Sendable, Hashable {
         package var firstAskedAt: Int64?
         /// Signed in to the app, or let through by a question.
         package var lastSeenAt: Int64?
-        /// When it was seen before, a day or more earlier; nil where that is not known.
+        /// When the visit began that it was seen in last; nil where that is not known.
+        package var visitAt: Int64?
+        /// When it was seen last before that visit; nil where that is not known.
         package var earlierSeenAt: Int64?
         package var transferredAt: Int64?
 
-        /// When it was seen last, the past day left out: a visit is one, however many questions it brings.
+        /// When it was seen last before this visit, which is one for a day, however many questions it brings.
         package func seenBefore(_ now: Int64) -> Int64 {
             let last = lastSeenAt ?? lastAuthorizedAt
-            return now - last >= Grant.day ? last : earlierSeenAt ?? last
+            return now - (visitAt ?? last) >= Grant.day ? last : earlierSeenAt ?? last
         }
     }
 

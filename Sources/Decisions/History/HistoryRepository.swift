@@ -126,7 +126,8 @@ package struct HistoryRepository: Sendable {
     private static func select(_ account: String) -> String {
         """
         SELECT a.id, a.user_id, g.id AS grant_id, g.state, g.first_authorized_at, g.last_authorized_at, g.revoked_at, g.real_user_status,
-            g.prior_status, g.signup_check, g.first_asked_at, g.last_seen_at, g.earlier_seen_at, g.transferred_at,
+            g.prior_status, g.signup_check, g.first_asked_at, g.last_seen_at, g.visit_at, g.earlier_seen_at,
+            g.transferred_at,
             CASE WHEN e.account_id IS NULL THEN 0 ELSE 1 END AS is_external, e.forwarding_on AS external_forwarding_on,
             r.forwarding_on, i.id AS inbox_id, i.user_id AS inbox_user, i.address_key, i.address_sealed, i.velocity_index, i.verified_at, u.is_managed,
             \(counter(.bouncedPermanently, since: 5)) AS bounces_7d, \(counter(.replied, since: 6)) AS replies_30d,
@@ -209,7 +210,7 @@ extension GrantHistory {
                 lastAuthorizedAt: row["last_authorized_at"], revokedAt: row["revoked_at"],
                 realUserStatus: row["real_user_status"], priorStatus: row["prior_status"], signUpCheck: row["signup_check"],
                 firstAskedAt: row["first_asked_at"], lastSeenAt: row["last_seen_at"],
-                earlierSeenAt: row["earlier_seen_at"], transferredAt: row["transferred_at"])
+                visitAt: row["visit_at"], earlierSeenAt: row["earlier_seen_at"], transferredAt: row["transferred_at"])
         }
         isTransferred = try row["is_transferred"]
         isExternal = try row["is_external"] && userNumber == nil

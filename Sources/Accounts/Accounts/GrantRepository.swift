@@ -163,8 +163,8 @@ package struct GrantRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// Settings of a grant's row: it was seen. What comes within a day of the beginning of a visit belongs to it; the next one keeps
-    /// the time at which the account was seen last before.
+    /// Settings of a grant's row: it was seen. What comes within a day of the beginning of a visit belongs to it; the next one
+    /// keeps the time at which the account was seen last before.
     package static func seen(at now: Int64) -> SQL {
         let began: SQL = "COALESCE(visit_at, last_seen_at, last_authorized_at)"
         return """

@@ -14,11 +14,14 @@ build: packages ## Debug build
 release: packages ## Release build of the command postern
 	swift build $(SWIFT_FLAGS) -c release --product postern
 
-deb: release ## Debian package of the release build, into .build/deb, looked at by lintian and apparmor_parser
+deb: release ## Debian package of the release build, into .build/deb, looked at by lintian, apparmor_parser and systemd-analyze
 	@scripts/packages dpkg-dev lintian apparmor
+	@rm -rf .build/deb
 	@scripts/deb .build/release/postern .build/deb
 	@lintian --allow-root --fail-on error,warning .build/deb/postern_*.deb
 	@apparmor_parser -Q -K packaging/debian/apparmor
+	@set -o pipefail; unit=$$(mktemp -d) && trap 'rm -rf $$unit' EXIT && dpkg-deb -x .build/deb/postern_*.deb $$unit && \
+		systemd-analyze security --offline=true --threshold=15 $$unit/usr/lib/systemd/system/postern.service | tail -1
 
 RELEASES = bookworm trixie
 test-deb: deb ## Install the package in a fresh Debian 12 and 13, relay a message each way, purge; as root; RELEASES

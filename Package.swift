@@ -260,7 +260,8 @@ let package = Package(
         .target(
             name: "FraudBench",
             dependencies: [
-                "API", "Accounts", "Database", "Decisions", "HTTP", "InternetMessage", "PosternSQLite", "RiskPolicy", "SignIn",
+                "API", "Accounts", "CEL", "Database", "Decisions", "HTTP", "InternetMessage", "PosternSQLite", "RiskPolicy",
+                "SignIn",
                 asyncHTTPClient, logging, nioCore, nioPosix,
             ], swiftSettings: strict),
         .target(

@@ -3,6 +3,7 @@
 import API
 import Accounts
 import AsyncHTTPClient
+import CEL
 import Database
 import Decisions
 import Foundation
@@ -17,6 +18,8 @@ import Synchronization
 final class World: Sendable {
     static let clientID = "com.bench.app"
     static let issuer = "https://relay.example"
+    /// Octets of the longest name of a network.
+    private static let longestNetwork = 24
     private static let redirect = "https://bench.example/in"
 
     private let folder: URL
@@ -50,7 +53,9 @@ final class World: Sendable {
     init(_ policy: LoadedPolicy, status: StoredPolicy?, _ client: HTTPClient, start: Int64) async throws {
         self.client = client
         ranks = ROC.ranks(policy.policy)
-        tellsNetwork = policy.policy.slot(named: "context.network") != nil
+        tellsNetwork = policy.policy.signals.contains {
+            $0.name == "context.network" && $0.type == .string && $0.maximumLength >= Self.longestNetwork
+        }
         let time = Clock(start)
         self.time = time
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-fraud-\(UUID().uuidString)")
@@ -120,7 +125,8 @@ final class World: Sendable {
         let token = try store.provider.authorize(asked, statuses: statuses, Change(actor: "bench", now: time.now)) { issued in
             SandboxToken(
                 subject: issued.subject.sub, audience: Self.clientID, nonceClaim: nonce,
-                realUserStatus: issued.subject.realUserStatus.map(Int64.init), email: "x@relay.example", methods: ["otp"])
+                realUserStatus: issued.subject.realUserStatus.map(Int64.init), email: "x@relay.example", methods: ["otp"],
+                authenticatedAt: time.now)
         }
         return try own.mint(token, now: time.now)
     }

@@ -52,12 +52,12 @@ extension UserExportRepository {
     /// that is not one of the account's.
     package func object(account: Int64, decision id: String, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
-            let found: Int64? = try connection.value(
+            let found = try connection.row(
                 """
-                SELECT g.group_id FROM decisions d JOIN grants g ON g.id = d.grant_id
+                SELECT g.group_id, d.team_id FROM decisions d JOIN grants g ON g.id = d.grant_id
                 WHERE d.decision_id = \(id) AND g.account_id = \(account) AND d.decision = 'require_verification'
                 """)
-            guard let group = found else { throw .refused(.notFound, "there is no such check") }
+            guard let found else { throw .refused(.notFound, "there is no such check") }
             let added = try connection.run(
                 """
                 INSERT INTO decision_objections (decision_id, account_id, created_at) VALUES (\(id), \(account), \(change.now))
@@ -65,7 +65,7 @@ extension UserExportRepository {
                 """)
             guard added > 0 else { return }
             try connection.audit(change, "decision.object", "account:\(account)", id)
-            try tracker.note(objectionOf: account, group: group, decision: id)
+            try tracker.note(objectionOf: account, group: found["group_id"], team: found["team_id"], decision: id)
         }
     }
 }

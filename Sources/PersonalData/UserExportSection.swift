@@ -113,6 +113,7 @@ struct UserExportSection: Sendable {
                     ("taken_back_at", .time, "x.revoked_at"), ("real_user_status", .integer, "x.real_user_status"),
                     ("earlier_real_user_status", .integer, "x.prior_status"), ("check_at_sign_up", .text, "x.signup_check"),
                     ("first_asked_at", .time, "x.first_asked_at"), ("last_seen_at", .time, "x.last_seen_at"),
+                    ("visit_began_at", .time, "x.visit_at"), ("seen_before_at", .time, "x.earlier_seen_at"),
                     ("moved_at", .time, "x.transferred_at"),
                 ],
                 "FROM grants x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL \(ofUser) ORDER BY x.id"),

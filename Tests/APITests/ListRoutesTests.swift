@@ -67,6 +67,8 @@ import Testing
         let faulty = "{\"entries\":[\((many + ["{\"value\":\"no range\"}"]).joined(separator: ","))]}"
         #expect(try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: faulty).status == 422)
         #expect(try values() == ["198.51.100.0/24"])
+        let rows: Int64? = try fixture.store.database.value("SELECT COUNT(*) FROM live_list_entries")
+        #expect(rows == 1, "nothing is written before everything was looked at")
         let whole = "{\"entries\":[\((many + many.prefix(3)).joined(separator: ","))]}"
         let answer = try await fixture.ask(.put, "/v1/lists/bad/entries", key: juice, body: whole)
         #expect(answer.status == 200 && answer.json["entries"].number?.integer == 2_500, "\(answer.text)")

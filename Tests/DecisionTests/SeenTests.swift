@@ -43,6 +43,18 @@ import Testing
         #expect(try hours(bench, next) == 24)
     }
 
+    @Test func comingBackAfterLeavingIsBeingSeen() async throws {
+        let bench = try await DecisionFixture()
+        let sub = try bench.user("u1")
+        _ = try await bench.ask(.signUp, sub: sub)
+        let account = try bench.store.accounts.account(sub: sub, team: "juice").number
+        _ = try bench.store.grants.revokeAll(account: account, Change(actor: "user:u1", now: bench.clock.now))
+        bench.clock.advance(5_000 * 3_600)
+        try authorize(bench, "u1")
+        bench.clock.advance(2 * 86_400)
+        #expect(try hours(bench, try await bench.ask(.signIn, sub: sub)) == 48)
+    }
+
     @Test func aDayOfManyQuestionsIsOneVisit() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")

@@ -41,7 +41,10 @@ import Testing
             try fixture.toggle("u0", on: false)
             try fixture.store.events.write(at: fixture.clock.now) { connection, tracker throws(StoreFailure) in
                 let group: Int64? = try connection.value("SELECT group_id FROM grants WHERE account_id = \(account.number)")
-                try tracker.note(objectionOf: account.number, group: group ?? 0, decision: "rd_1")
+                let team: Int64? = try connection.value("SELECT team_id FROM accounts WHERE id = \(account.number)")
+                // One of another team, to whom the apps belonged before.
+                try tracker.note(objectionOf: account.number, group: group ?? 0, team: (team ?? 0) + 1, decision: "rd_0")
+                try tracker.note(objectionOf: account.number, group: group ?? 0, team: team ?? 0, decision: "rd_1")
             }
             await fixture.delivery.deliverDue()
             let taken = receiver.taken

@@ -84,6 +84,25 @@ import Testing
         #expect(notes == 0)
     }
 
+    @Test(arguments: Engine.all) func aPassedCheckOfAnAccountThatIsGoneIsNotIncomplete(_ engine: Engine) throws {
+        let test = try TestDecisions(engine)
+        _ = try test.decided("u1", challenges: ["email_code"], id: "rd_1")
+        _ = try test.report("rd_1", .initiated, "email_code", at: TestStore.now + 1)
+        _ = try test.report("rd_1", .passed, "email_code", at: TestStore.now + 5)
+        try test.inner.store.users.remove("u1", TestStore.change)
+        #expect(try Self.list(test).isEmpty)
+    }
+
+    @Test(arguments: Engine.all) func aStoryHasTheDecisionItWasAskedForHoweverOld(_ engine: Engine) throws {
+        let test = try TestDecisions(engine)
+        let grant = try test.history(.own(sub: try test.sub("u1")))?.grant?.number
+        try test.inner.store.decisions.insert(
+            (0...ReviewRepository.storyDecisions).map { try test.record("rd_\($0)", grant: grant, at: TestStore.now + Int64($0)) }
+        )
+        let story = try #require(try test.inner.store.reviews.story("rd_0", now: TestStore.now))
+        #expect(story.decisions.count == ReviewRepository.storyDecisions + 1 && story.decisions.last?.record.id == "rd_0")
+    }
+
     @Test(arguments: Engine.all) func aDecisionThatIsNotThereAndATextThatIsNoneAreRefused(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.decided("u1", challenges: ["email_code"], id: "rd_1")

@@ -134,13 +134,7 @@ package struct ListRoutes: RouteModule {
         let change = context.change(now: now)
         return try await .json(
             parts.run { store in
-                var running = try store.liveLists.beginImport(team: team, name: name)
-                var rest = entries[...]
-                while !rest.isEmpty {
-                    try store.liveLists.write(Array(rest.prefix(LiveListLimits.entriesOfChange)), &running, change)
-                    rest = rest.dropFirst(LiveListLimits.entriesOfChange)
-                }
-                try store.liveLists.finish(running, change)
+                try store.liveLists.replace(team: team, name: name, entries, change)
                 return Replaced(entries: try store.liveLists.list(team: team, name: name).entries)
             })
     }

@@ -236,7 +236,7 @@ extension DatabaseConnection {
     package func rejoin(grant: Int64, now: Int64) throws(StoreFailure) {
         let account: Int64? = try value(
             """
-            UPDATE grants SET state = 'authorized', revoked_at = NULL, last_authorized_at = \(now),
+            UPDATE grants SET state = 'authorized', revoked_at = NULL, last_authorized_at = \(now), \(Self.seen(at: now)),
                 prior_status = COALESCE(real_user_status, prior_status), real_user_status = NULL, first_asked_at = NULL
             WHERE id = \(grant) AND state = 'revoked'
                 AND EXISTS (SELECT 1 FROM app_groups p WHERE p.id = grants.group_id AND p.removed_from IS NULL)

@@ -109,12 +109,13 @@ package final class AccountChangeTracker {
         for known in try read(scope) where seen.insert(known.key).inserted { before.append(known) }
     }
 
-    /// Notes that an account's user objects to a decision about a group of apps.
-    package func note(objectionOf account: Int64, group: Int64, decision: String) throws(StoreFailure) {
+    /// Notes that an account's user objects to a decision about a group of apps. Where the apps went to another team since, no one
+    /// is told: that team does not know the decision.
+    package func note(objectionOf account: Int64, group: Int64, team: Int64, decision: String) throws(StoreFailure) {
         let rows = try connection.rows(
             """
             SELECT e.id, a.sub, a.event_time FROM accounts a
-            JOIN app_groups p ON p.id = \(group) AND p.team_id = a.team_id AND p.removed_from IS NULL
+            JOIN app_groups p ON p.id = \(group) AND p.team_id = a.team_id AND p.team_id = \(team) AND p.removed_from IS NULL
             JOIN event_endpoints e ON e.group_id = p.id WHERE a.id = \(account)
             """)
         for row in rows {

@@ -36,7 +36,8 @@ package struct Backtest: Sendable {
     /// Seconds of a slice.
     package let sliceSeconds: Int64
     private let now: Int64
-    private let readers: [Bool]
+    /// By event, the slots that the candidate reads.
+    private let readers: [PolicyEvent: Set<Int>]
     /// By challenge: 1 for the weakest.
     private let ranks: [String: Int]
 
@@ -72,10 +73,7 @@ package struct Backtest: Sendable {
         self.candidate = candidate
         self.sliceSeconds = max(1, sliceSeconds)
         self.now = now
-        var read: Set<Int> = []
-        for rule in candidate.rules where rule.mode != .disabled { read.formUnion(rule.condition.resolved.variables) }
-        for challenge in candidate.challenges { read.formUnion(challenge.unavailableWhen?.resolved.variables ?? []) }
-        readers = candidate.signals.indices.map(read.contains)
+        readers = Dictionary(uniqueKeysWithValues: PolicyEvent.allCases.map { ($0, candidate.slotsRead(at: $0)) })
         ranks = ROC.ranks(candidate)
     }
 
@@ -127,7 +125,8 @@ package struct Backtest: Sendable {
 
     private mutating func note(_ logged: LoggedSignals, _ declared: Set<String>?) {
         var lacks = false
-        for (slot, signal) in candidate.signals.enumerated() where readers[slot] && signal.name != "event" {
+        let read = readers[logged.input.event] ?? []
+        for (slot, signal) in candidate.signals.enumerated() where read.contains(slot) && signal.name != "event" {
             let isHashed = logged.hashed.contains(signal.name)
             // A signal that was declared and is absent was missing then: that is not a lack.
             let isUnknown = !logged.present.contains(signal.name) && declared.map { !$0.contains(signal.name) } ?? false

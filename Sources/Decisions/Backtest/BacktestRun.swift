@@ -19,7 +19,7 @@ package struct BacktestRun {
     private let teams: [Int64: String]
     private let apps: [String: String]
     private let standard: String?
-    private var declared: [String: Set<String>?] = [:]
+    private var declared: [String: [PolicyEvent: Set<String>]?] = [:]
 
     /// Decisions read from the store at one time.
     private static let batch = 2_000
@@ -66,13 +66,22 @@ package struct BacktestRun {
             return
         }
         if declared[record.policyHash] == nil { declared[record.policyHash] = .some(try signals(of: record.policyHash)) }
-        backtest.add(decision, declared: declared[record.policyHash] ?? nil)
+        let known = declared[record.policyHash] ?? nil
+        backtest.add(decision, declared: PolicyEvent(rawValue: record.event).flatMap { known?[$0] })
     }
 
-    /// What a policy of the past declared; nil where it is not kept or does not load any more.
-    private func signals(of hash: String) throws -> Set<String>? {
+    /// What a policy of the past declared, and had counted, by event; nil where it is not kept or does not load any more.
+    private func signals(of hash: String) throws -> [PolicyEvent: Set<String>]? {
         do {
-            return Set(try LoadedPolicy(try store.policies.policy(hash: hash)).policy.signals.map(\.name))
+            let policy = try LoadedPolicy(try store.policies.policy(hash: hash)).policy
+            let used = SignalSource(policy).counters
+            return Dictionary(
+                uniqueKeysWithValues: PolicyEvent.allCases.map { event in
+                    let unused = policy.counters.indices.filter { used[event]?.contains($0) == false }.map {
+                        policy.counters[$0].signal
+                    }
+                    return (event, Set(policy.signals.map(\.name)).subtracting(unused))
+                })
         } catch let failure as StoreFailure where failure.isRefusal {
             return nil
         } catch is PolicyLoadError {

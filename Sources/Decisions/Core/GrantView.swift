@@ -14,10 +14,15 @@ package struct TokenFacts: Sendable, Hashable {
     package var isExternal: Bool
     /// How the user signed in for it (`amr`, RFC 8176); nil where it does not say.
     package var methods: [String]?
+    /// When the user signed in for it (`auth_time`), seconds since 1970; nil where it does not say. A token that was refreshed is
+    /// younger than its sign-in.
+    package var authenticatedAt: Int64?
 
     package init(
-        issuedAt: Int64, realUserStatus: Int? = nil, hasEmail: Bool = false, isExternal: Bool = false, methods: [String]? = nil
+        issuedAt: Int64, realUserStatus: Int? = nil, hasEmail: Bool = false, isExternal: Bool = false, methods: [String]? = nil,
+        authenticatedAt: Int64? = nil
     ) {
+        self.authenticatedAt = authenticatedAt
         self.issuedAt = issuedAt
         self.realUserStatus = realUserStatus
         self.hasEmail = hasEmail

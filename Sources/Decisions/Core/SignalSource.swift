@@ -13,6 +13,7 @@ package struct SignalSource: Sendable {
     private enum Kind: String, CaseIterable {
         case tokenAge = "token.age_s"
         case signInMethods = "session.amr"
+        case sinceSignIn = "session.age_s"
         case realUserStatus = "account.real_user_status"
         case priorStatus = "account.prior_status"
         case rejoins = "account.rejoins_30d"
@@ -191,6 +192,7 @@ package struct SignalSource: Sendable {
         let now = facts.time.seconds
         switch kind {
         case .tokenAge: return facts.token.map { .int(max(0, now - $0.issuedAt)) } ?? .missing
+        case .sinceSignIn: return facts.token?.authenticatedAt.map { .int(max(0, now - $0)) } ?? .missing
         case .signInMethods: return facts.token?.methods.map { .list($0.map(CELValue.string)) } ?? .missing
         case .realUserStatus: return int(facts.view.realUserStatus.map(Int64.init))
         default: return facts.isHistoryAvailable ? history(kind, facts) : .missing

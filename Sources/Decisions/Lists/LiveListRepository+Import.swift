@@ -56,6 +56,38 @@ extension LiveListRepository {
         }
     }
 
+    /// Replaces all entries by these. Nothing is written before every one of them was looked at; what an attempt that fails has
+    /// written goes with `step`.
+    /// - Throws: as `add` and `write` do.
+    package func replace(team: String?, name: String, _ entries: [LiveListEntry], _ change: Change) throws(StoreFailure) {
+        let known = try list(team: team, name: name)
+        guard Int64(entries.count) <= known.maximumEntries else {
+            throw .refused(.limit, "a list has at most \(known.maximumEntries) entries")
+        }
+        _ = try rows(entries, known)
+        var running = try beginImport(team: team, name: name)
+        do throws(StoreFailure) {
+            var rest = entries[...]
+            while !rest.isEmpty {
+                try write(Array(rest.prefix(LiveListLimits.entriesOfChange)), &running, change)
+                rest = rest.dropFirst(LiveListLimits.entriesOfChange)
+            }
+            try finish(running, change)
+        } catch {
+            try? abandon(running)
+            throw error
+        }
+    }
+
+    /// Gives up an import: its rows are of no use from now on.
+    package func abandon(_ running: LiveListImport) throws(StoreFailure) {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            _ = try connection.run(
+                "UPDATE live_lists SET staging = staging + 1 WHERE id = \(running.list.number) AND staging = \(running.generation)"
+            )
+        }
+    }
+
     // MARK: What is no longer needed
 
     /// Takes away some rows that no one reads any more: of lists that were removed, of other generations, expired and removed

@@ -85,7 +85,9 @@ package struct DecisionRepository: Sendable {
     /// Checks and labels of theirs stay with their own retention.
     package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            try connection.run(
+            // Those that have ended are of no use to anyone, whatever is kept of decisions.
+            try connection.run("DELETE FROM rule_snoozes WHERE expires_at < \(cutoff)")
+            return try connection.run(
                 """
                 DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE evaluated_at < \(cutoff)
                     ORDER BY evaluated_at LIMIT \(limit))

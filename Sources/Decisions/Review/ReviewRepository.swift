@@ -15,8 +15,9 @@ package struct ReviewRepository: Sendable {
     /// Decisions of a story.
     package static let storyDecisions = 50
 
+    /// What came of the checks of an account that is gone is gone too.
     private static let isIncomplete: SQL = """
-        d.decision = 'require_verification'
+        d.decision = 'require_verification' AND (d.grant_id IS NOT NULL OR d.app_account IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM checks c WHERE c.decision_id = d.decision_id AND c.passed_at IS NOT NULL)
         """
 
@@ -70,9 +71,13 @@ package struct ReviewRepository: Sendable {
                     decision: decision, objectedAt: objectedAt, account: nil, decisions: [decision], notes: notes, snoozes: [])
             }
             let ids: [String] = try connection.values(
-                "SELECT decision_id FROM decisions WHERE grant_id = \(grant) ORDER BY id DESC LIMIT \(Self.storyDecisions)")
+                """
+                SELECT decision_id FROM decisions WHERE grant_id = \(grant) AND team_id = \(decision.record.teamNumber)
+                ORDER BY id DESC LIMIT \(Self.storyDecisions)
+                """)
             var decisions: [LoggedDecision] = []
-            for id in ids {
+            // The one that was asked for is among them, however old it is.
+            for id in ids.contains(id) ? ids : ids + [id] {
                 if let decision = try connection.decision(id, team: nil) { decisions.append(decision) }
             }
             return ReviewStory(

@@ -17,6 +17,8 @@ package struct SandboxToken: Sendable {
     package var email: String?
     /// `amr` (RFC 8176); nil for none.
     package var methods: [String]?
+    /// `auth_time`, seconds since 1970; nil for none.
+    package var authenticatedAt: Int64?
     /// Seconds.
     package var lifetime: Int64
     /// Seconds since 1970; nil: now.
@@ -24,7 +26,8 @@ package struct SandboxToken: Sendable {
 
     package init(
         subject: String, audience: String, nonceClaim: String? = nil, realUserStatus: Int64? = nil, nonceSupported: Bool? = nil,
-        email: String? = nil, methods: [String]? = nil, lifetime: Int64 = 600, issuedAt: Int64? = nil
+        email: String? = nil, methods: [String]? = nil, authenticatedAt: Int64? = nil, lifetime: Int64 = 600,
+        issuedAt: Int64? = nil
     ) {
         self.subject = subject
         self.audience = audience
@@ -33,6 +36,7 @@ package struct SandboxToken: Sendable {
         self.nonceSupported = nonceSupported
         self.email = email
         self.methods = methods
+        self.authenticatedAt = authenticatedAt
         self.lifetime = lifetime
         self.issuedAt = issuedAt
     }
@@ -76,6 +80,7 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
         claims["nonce_supported"] = token.nonceSupported.map(JSONValue.bool)
         claims["real_user_status"] = token.realUserStatus.map(JSONValue.integer)
         claims["email"] = token.email.map(JSONValue.string)
+        claims["auth_time"] = token.authenticatedAt.map(JSONValue.integer)
         claims["amr"] = token.methods.map { .array($0.map(JSONValue.string)) }
         return try key.sign(claims)
     }

@@ -186,6 +186,11 @@ package final class DecisionService: Sendable {
                 view: view, history: history, token: asking.token?.facts, rates: rates, device: device,
                 context: asking.context, time: asking.time)
             facts.lists = lists(asking)
+            if let known = counted, known.event != view.event {
+                // Settled otherwise meanwhile: it counts where it belongs.
+                log.velocity.takeBack(known.tallies, known.event)
+                counted = nil
+            }
             if counted == nil { counted = try await count(read, view.event, turn: turn) }
             facts.velocity = counted?.counts ?? [:]
             let record = try await compose(asking, facts, isBound: read.isAppAccountBound)
@@ -388,7 +393,8 @@ package final class DecisionService: Sendable {
         return VerifiedSubject(
             facts: TokenFacts(
                 issuedAt: claims.issuedAt, realUserStatus: claims.realUserStatus?.rawValue, hasEmail: claims.email != nil,
-                isExternal: !isOwn, methods: claims.authenticationMethods),
+                isExternal: !isOwn, methods: claims.authenticationMethods,
+                authenticatedAt: claims.authenticatedAt),
             subject: isOwn ? .own(sub: claims.subject) : .external(issuer: claims.issuer, subject: claims.subject),
             subjectMark: marks.subject(issuer: claims.issuer, subject: claims.subject),
             nonceMark: claims.nonce.map { marks.nonce(issuer: claims.issuer, audience: claims.audience, claim: $0) },

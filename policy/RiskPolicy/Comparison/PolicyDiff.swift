@@ -153,6 +153,7 @@ package struct PolicyDiff: Sendable {
                 (rule.effect == .skip ? "up_to" : "challenge", policy.challenges[rule.challenge].kind), ("reason", rule.reason),
             ]
         if rule.mode != .active { properties.append(("mode", rule.mode.rawValue)) }
+        if rule.isForReview { properties.append(("review", "true")) }
         if rule.matchesWhenMissing { properties.append(("when_missing", "match")) }
         properties.append(("condition", rule.condition.text))
         return (rule.id, properties)

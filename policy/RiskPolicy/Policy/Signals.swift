@@ -35,7 +35,7 @@ package struct SignalDeclaration: Sendable, Equatable {
 package enum StandardSignals {
     /// Type by name, in the notation of the format.
     package static let types: [String: String] = [
-        "event": "string", "token.age_s": "int?", "session.amr": "list(string)?",
+        "event": "string", "token.age_s": "int?", "session.amr": "list(string)?", "session.age_s": "int?",
         "account.real_user_status": "int?", "account.prior_status": "int?", "account.rejoins_30d": "int?",
         "account.age_hours": "int?", "account.state": "string?", "account.has_email": "bool?",
         "account.forwarding_on": "bool?", "account.managed": "bool?", "account.hours_since_seen": "int?",

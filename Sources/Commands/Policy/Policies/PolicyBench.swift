@@ -17,7 +17,8 @@ struct PolicyBench: AsyncParsableCommand {
             store of their own; nothing of the installation is touched. It prints how many of each attack are asked for a check, how many \
             people are, and what an account costs an attacker. The population is a model: use it to compare policies.
 
-            Attackers do not pass checks; people do. A policy that declares context.network gets the network of each question. Of a status \
+            Attackers do not pass checks; people do. A policy that declares context.network, as a string of 24 octets or more, gets the \
+            network of each question. Of a status \
             policy the effect on the default risk policy is shown.
             """)
 

@@ -87,7 +87,7 @@ struct PolicyShow: ParsableCommand {
                 let events = PolicyEvent.allCases.filter(rule.events.contains).map(\.rawValue).joined(separator: ", ")
                 let challenge = (effect == .skip ? "up to " : "") + policy.challenges[rule.challenge].kind
                 let mode = rule.mode == .active ? "" : "  [\(rule.mode.rawValue)]"
-                lines.append("  \(rule.id)\(mode)")
+                lines.append("  \(rule.id)\(mode)\(rule.isForReview ? "  [for review]" : "")")
                 lines.append("      \(challenge) on \(events)  \(rule.reason)")
                 lines.append("      when \(rule.condition.text)\(rule.matchesWhenMissing ? "  (or a signal is missing)" : "")")
             }

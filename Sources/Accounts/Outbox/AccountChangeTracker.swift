@@ -109,8 +109,8 @@ package final class AccountChangeTracker {
         for known in try read(scope) where seen.insert(known.key).inserted { before.append(known) }
     }
 
-    /// Notes that an account's user objects to a decision about a group of apps. Where the apps went to another team since, no one
-    /// is told: that team does not know the decision.
+    /// Notes that an account's user objects to a decision about a group of apps. Where the apps went to another team since, no
+    /// one is told: that team does not know the decision.
     package func note(objectionOf account: Int64, group: Int64, team: Int64, decision: String) throws(StoreFailure) {
         let rows = try connection.rows(
             """

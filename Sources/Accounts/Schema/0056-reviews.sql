@@ -13,6 +13,7 @@ CREATE TABLE rule_snoozes (
     expires_at {int} NOT NULL,
     PRIMARY KEY (grant_id, policy_name, rule)
 ) {clustered};
+CREATE INDEX rule_snoozes_expiry ON rule_snoozes (expires_at);
 
 CREATE TABLE review_notes (
     id {id},

@@ -1,5 +1,6 @@
 // /v1/lists: a team's own live lists, which its policies read as `lists.NAME` with `of: team`.
 
+import Accounts
 import CEL
 import Decisions
 import HTTP
@@ -116,9 +117,7 @@ package struct ListRoutes: RouteModule {
 
     private func add(_ request: Request, _ context: TeamContext) async throws -> Response {
         let (team, name) = (context.caller.id, try context.pathParameter("name"))
-        let now = parts.now()
-        let entries = try Self.entries(try await request.decode(NewEntries.self, context), now: now)
-        let change = context.change(now: now)
+        let (entries, change) = try await newEntries(request, context)
         return try await .json(
             parts.run { store in
                 let added = try store.liveLists.add(team: team, name: name, entries, change)
@@ -126,12 +125,10 @@ package struct ListRoutes: RouteModule {
             })
     }
 
-    /// Puts new entries in the place of all there are, at once for whoever decides by the list.
+    /// Replaces all entries: a decision sees the old ones or the new ones.
     private func replace(_ request: Request, _ context: TeamContext) async throws -> Response {
         let (team, name) = (context.caller.id, try context.pathParameter("name"))
-        let now = parts.now()
-        let entries = try Self.entries(try await request.decode(NewEntries.self, context), now: now)
-        let change = context.change(now: now)
+        let (entries, change) = try await newEntries(request, context)
         return try await .json(
             parts.run { store in
                 try store.liveLists.replace(team: team, name: name, entries, change)
@@ -139,8 +136,13 @@ package struct ListRoutes: RouteModule {
             })
     }
 
-    private static func entries(_ body: NewEntries, now: Int64) throws -> [LiveListEntry] {
-        try body.entries.enumerated().map { index, entry in
+    /// The entries of a body, and the change that they are.
+    private func newEntries(
+        _ request: Request, _ context: TeamContext
+    ) async throws -> (entries: [LiveListEntry], change: Change) {
+        let now = parts.now()
+        let body = try await request.decode(NewEntries.self, context)
+        let entries = try body.entries.enumerated().map { index, entry in
             LiveListEntry(
                 entry.value, reason: entry.reason ?? "",
                 expiresAt: try entry.expiresAt.map { text in
@@ -151,6 +153,7 @@ package struct ListRoutes: RouteModule {
                     return time.seconds
                 })
         }
+        return (entries, context.change(now: now))
     }
 
     private func removeEntries(_ request: Request, _ context: TeamContext) async throws -> Response {

@@ -280,6 +280,8 @@ package struct TransferRepository: Sendable {
             "DELETE FROM grants WHERE account_id = \(new) AND group_id = \(group)")
         try connection.run(
             "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)")
+        // What was decided for the team before is nothing to this one.
+        try connection.run("DELETE FROM rule_snoozes WHERE grant_id = \(grant)")
         _ = try connection.transferSubject(account: old, target: team.number, now: change.now)
         try connection.run(
             """

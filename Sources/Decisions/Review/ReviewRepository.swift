@@ -64,7 +64,8 @@ package struct ReviewRepository: Sendable {
             guard let decision = try connection.decision(id, team: nil) else { return nil }
             let objectedAt: Int64? = try connection.value(
                 "SELECT created_at FROM decision_objections WHERE decision_id = \(id)")
-            guard let grant = decision.record.grantNumber, let account = try connection.reviewAccount(grant: grant, now: now)
+            guard let grant = decision.record.grantNumber,
+                let account = try connection.reviewAccount(grant: grant, team: decision.record.teamNumber, now: now)
             else {
                 let notes = try connection.reviewNotes("n.decision_id = \(id)")
                 return ReviewStory(
@@ -82,7 +83,7 @@ package struct ReviewRepository: Sendable {
             }
             return ReviewStory(
                 decision: decision, objectedAt: objectedAt, account: account, decisions: decisions,
-                notes: try connection.reviewNotes("d.grant_id = \(grant)"),
+                notes: try connection.reviewNotes("d.grant_id = \(grant) AND d.team_id = \(decision.record.teamNumber)"),
                 snoozes: try connection.snoozes(grant: grant, now: now))
         }
     }
@@ -135,6 +136,8 @@ package struct ReviewRepository: Sendable {
                 """
                 INSERT INTO rule_snoozes (grant_id, policy_name, rule, reason, created_at, expires_at)
                 VALUES (\(grant), \(policy), \(rule), \(reason), \(change.now), \(expiresAt))
+                ON CONFLICT (grant_id, policy_name, rule) DO UPDATE
+                    SET reason = excluded.reason, created_at = excluded.created_at, expires_at = excluded.expires_at
                 """)
             try connection.audit(
                 change, "rule.snooze", "decision:\(id)", "\(policy) \(rule) until \(UTCTime.text(expiresAt)): \(reason)")
@@ -204,8 +207,11 @@ extension DatabaseConnection {
         }
     }
 
-    fileprivate func reviewAccount(grant: Int64, now: Int64) throws(StoreFailure) -> ReviewAccount? {
-        func decisions(_ condition: SQL) -> SQL { "(SELECT COUNT(*) FROM decisions d WHERE d.grant_id = g.id AND \(condition))" }
+    /// - Parameter team: whose decisions are counted: the app may have been another team's before.
+    fileprivate func reviewAccount(grant: Int64, team: Int64, now: Int64) throws(StoreFailure) -> ReviewAccount? {
+        func decisions(_ condition: SQL) -> SQL {
+            "(SELECT COUNT(*) FROM decisions d WHERE d.grant_id = g.id AND d.team_id = \(team) AND \(condition))"
+        }
         func daily(_ kind: CounterKind) -> SQL {
             """
             (SELECT CAST(COALESCE(SUM(c.count), 0) AS BIGINT) FROM daily_counters c
@@ -219,7 +225,7 @@ extension DatabaseConnection {
                 \(decisions("d.label = 'legitimate'")) AS legitimate, \(decisions("d.label = 'fraudulent'")) AS fraudulent,
                 (SELECT COUNT(DISTINCT c.decision_id) FROM checks c WHERE c.grant_id = g.id AND c.passed_at IS NOT NULL) AS passed,
                 (SELECT COUNT(*) FROM decision_objections o JOIN decisions d ON d.decision_id = o.decision_id
-                    WHERE d.grant_id = g.id) AS objections,
+                    WHERE d.grant_id = g.id AND d.team_id = \(team)) AS objections,
                 \(daily(.replied)) AS replies, \(daily(.bouncedPermanently)) AS bounces, \(daily(.rejoined)) AS rejoins
             FROM grants g WHERE g.id = \(grant)
             """)

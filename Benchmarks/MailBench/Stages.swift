@@ -96,6 +96,9 @@ private struct TimedDirectory: RelayDirectory {
     func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord { try base.recordFailure(failure, of: account, rate: rate) }
+    func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
+        try base.recordComplaint(of: account, day: day)
+    }
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
         try base.confirm(token, author: author)
     }

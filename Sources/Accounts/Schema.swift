@@ -57,5 +57,6 @@ extension Migration {
         Migration(56, "reviews", PackageResources._056_reviews_sql),
         Migration(57, "earlierSeen", PackageResources._057_earlierSeen_sql),
         Migration(58, "attestedPasskeys", PackageResources._058_attestedPasskeys_sql),
+        Migration(59, "complaints", PackageResources._059_complaints_sql),
     ]
 }

@@ -37,6 +37,7 @@ package struct Store: Sendable {
     package let verifications: InboxConfirmationRepository
     package let apiKeys: APIKeyRepository
     package let rejections: RejectionRepository
+    package let complaints: ComplaintRepository
     package let retention: RetentionRepository
     package let accountList: AccountListRepository
     /// The keys in force. Another key file takes effect through it.
@@ -104,6 +105,7 @@ package struct Store: Sendable {
         externalEvents = ExternalEventRepository(accounts: accounts)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
+        complaints = ComplaintRepository(events: events)
         retention = RetentionRepository(database: database)
         accountList = AccountListRepository(database: database)
     }

@@ -70,6 +70,25 @@ package struct Migrator: Sendable {
         }
     }
 
+    /// What the migrations that the database still lacks will do to it, without changing anything. Counts the rows of tables that
+    /// they go through, which may take a while.
+    package func plan(_ database: any Database) throws(StoreFailure) -> [MigrationStep] {
+        let missing = Set(try pending(database))
+        let isEmpty = missing.count == migrations.count
+        var reader = MigrationReader(database.dialect)
+        var steps: [MigrationStep] = []
+        for migration in migrations where missing.contains(Self.title(migration)) {
+            var step = reader.step(migration, title: Self.title(migration))
+            for index in step.passes.indices where !isEmpty {
+                step.passes[index].rows = try database.read { connection throws(StoreFailure) in
+                    try connection.rows("SELECT COUNT(*) AS found FROM \(step.passes[index].table)", []).first?["found"] ?? 0
+                }
+            }
+            steps.append(step)
+        }
+        return steps
+    }
+
     /// Whether any migration has been applied, without changing anything.
     package func isBegun(_ database: any Database) throws(StoreFailure) -> Bool { try pending(database).count < migrations.count }
 

@@ -10,6 +10,7 @@ import Monitoring
 import PosternConfiguration
 import PostfixSetup
 import Relay
+import Support
 
 package enum LocalProbe {
     /// Looks at everything; nothing is migrated and nothing is changed.
@@ -56,10 +57,8 @@ package enum LocalProbe {
         if let path = configuration.database.path {
             var status = stat()
             if stat(path, &status) == 0 { facts.databaseMode = status.st_mode & 0o7777 }
-            var space = statvfs()
-            if statvfs((path as NSString).deletingLastPathComponent, &space) == 0 {
-                facts.freeOctets = UInt64(space.f_bavail) * UInt64(space.f_frsize)
-                facts.totalOctets = UInt64(space.f_blocks) * UInt64(space.f_frsize)
+            if let space = DiskSpace(of: (path as NSString).deletingLastPathComponent) {
+                (facts.freeOctets, facts.totalOctets) = (space.free, space.total)
             }
         }
         do {

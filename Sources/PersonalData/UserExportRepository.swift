@@ -227,6 +227,7 @@ extension CounterKind {
         case .forwardingToggled: "forwarding_switched"
         case .reportsDropped: "reports_dropped"
         case .reportsRelayed: "reports_relayed"
+        case .complaints: "complaints_about_messages_to_you"
         case .addressesStored: "correspondents_stored"
         case .inboxWritten: "messages_in_which_the_team_wrote_your_inbox"
         case .quoteHidden: "your_inbox_hidden_in_quotations"

@@ -98,6 +98,10 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? .recorded : try base.recordFailure(failure, of: account, rate: rate)
     }
 
+    package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
+        if account != ProbeIdentity.account { try base.recordComplaint(of: account, day: day) }
+    }
+
     package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
         try base.confirm(token, author: author)
     }

@@ -223,6 +223,11 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
+    package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
+        guard !isReadOnly else { return }
+        try reading { try store.complaints.record(account: Int64(account.rawValue), day: Int64(day), now: now()) }
+    }
+
     package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
         do {
             return try store.verifications.confirm(

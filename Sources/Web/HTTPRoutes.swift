@@ -144,7 +144,7 @@ package enum HTTPRoutes {
             },
             MetricsRoutes(parts.metrics, parts.pool),
             NotificationRoutes(common, issuers: parts.trust.issuers, keys: parts.trust.keys), OpenAPIRoutes(),
-            RejectionRoutes(common), SourceRoutes(common, examine: SourceExaminer(parts).examine),
+            RejectionRoutes(common), ComplaintRoutes(common), SourceRoutes(common, examine: SourceExaminer(parts).examine),
             UserRoutes(common) { user, inbox, change in
                 try parts.mailer.sendConfirmation(user: user, .number(inbox), change)
             },

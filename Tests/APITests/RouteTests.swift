@@ -4,6 +4,7 @@ import Accounts
 import Foundation
 import HTTPTypes
 import InternetMessage
+import Support
 import Testing
 
 @Suite struct RouteTests {
@@ -43,6 +44,28 @@ import Testing
         #expect(try await lookup(address.wireForm).json["reasons"] == .array([.string("forwarding-off")]))
         try fixture.store.addresses.retire(address, APIFixture.change)
         #expect(try await lookup(address.wireForm).json["reasons"].items.first == .string("address-retired"))
+    }
+
+    @Test func aTeamReadsTheComplaintsAboutItsOwnMail() async throws {
+        let today = Day.number(fixture.now)
+        for (user, days) in [("jane", [0, 0, 29]), ("june", [0, 30])] {
+            if user != "jane" {
+                _ = try fixture.store.users.add(
+                    id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true,
+                    APIFixture.change)
+            }
+            let account = try fixture.address(user: user, team: "juice").account.number
+            for day in days {
+                try fixture.store.complaints.record(account: account, day: today - Int64(day), now: fixture.now)
+            }
+        }
+        let items = try await fixture.ask(.get, "/v1/complaints", key: juice).json["items"].items
+        #expect(items.map { $0["complaints"] } == [.integer(3), .integer(1)])
+        #expect(items.map { $0["accounts"] } == [.integer(2), .integer(1)])
+        #expect(items.first?["day"].string == Timestamp(today * 86_400).text)
+        #expect(try await fixture.ask(.get, "/v1/complaints", key: soda).json["items"].items.isEmpty)
+        #expect(try await fixture.ask(.get, "/v1/complaints?days=3", key: juice).status == 400)
+        #expect(try await fixture.ask(.get, "/v1/complaints", key: boss).status == 403)
     }
 
     @Test func theDailyLimitAndAnUnverifiedInboxAreReasons() async throws {

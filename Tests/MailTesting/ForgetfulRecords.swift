@@ -32,5 +32,6 @@ extension ForgetfulRecords {
     package func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord { .recorded }
+    package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {}
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
 }

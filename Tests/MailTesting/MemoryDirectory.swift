@@ -18,6 +18,7 @@ package final class MemoryDirectory: RelayDirectory {
         var underWay: [AnswerToken: AddrSpec] = [:]
         var confirmed: [AnswerToken] = []
         var failures: [InboxFailure] = []
+        var complaints: [AccountNumber] = []
         var isDown = false
         /// How many more copies can be noted.
         var room = Int.max
@@ -51,6 +52,9 @@ package final class MemoryDirectory: RelayDirectory {
     package func counted(_ counter: RelayCounter) -> Int { state.withLock { $0.counts[counter, default: 0] } }
 
     package var failures: [InboxFailure] { state.withLock(\.failures) }
+
+    /// The accounts whose users complained, in that order.
+    package var complaints: [AccountNumber] { state.withLock(\.complaints) }
 
     package var storedCount: Int { state.withLock { $0.stored.count } }
 
@@ -175,6 +179,10 @@ package final class MemoryDirectory: RelayDirectory {
             state.accounts[account] = state.accounts[account]?.suspended
             return .suspended
         }
+    }
+
+    package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
+        try asked { $0.complaints.append(account) }
     }
 
     package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {

@@ -1,8 +1,10 @@
 // Migrations: from nothing, again, from a newer program, with another history.
 
-import Database
+import Accounts
 import Foundation
 import Testing
+
+@testable import Database
 
 @Suite struct MigrationTests {
     /// Every database has the checksums of what was applied to it: a file that is edited after its release opens none of them.
@@ -102,5 +104,87 @@ import Testing
             return try await group.reduce(0, +)
         }
         #expect(applied == Migration.all.count)
+    }
+
+    /// What an operator is told before an upgrade: rows of tables that are there, and nothing of those that migrations make.
+    @Test(arguments: Engine.all) func aPlanNamesTheTablesThatMigrationsGoThroughAndWhatOlderProgramsMiss(_ engine: Engine) throws
+    {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        let first = Migration(
+            version: 1, name: "first", sql: "CREATE TABLE old (id {id}, a {int}, b {int}) {strict}; CREATE TABLE gone (id {id})")
+        _ = try Migrator(migrations: [first]).migrate(database, now: 1)
+        try database.write(.relaxed) { for number in 1...3 { try $0.run("INSERT INTO old (a) VALUES (\(number))", []) } }
+        let migrations = [
+            first,
+            Migration(
+                version: 2, name: "adds",
+                sql: """
+                    -- UPDATE old: a comment; changes nothing.
+                    CREATE TABLE new (id {id}, c {int}) {strict};
+                    CREATE INDEX new_c ON new (c);
+                    ALTER TABLE old ADD COLUMN d {int};
+                    {sqlite}CREATE TRIGGER t AFTER INSERT ON old BEGIN
+                    {sqlite}    UPDATE old SET d = 1 WHERE id = NEW.id;
+                    {sqlite}    DELETE FROM old WHERE id < 0;
+                    {sqlite}END;
+                    {postgresql}CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    {postgresql}    UPDATE old SET d = 1;
+                    {postgresql}END $$;
+                    """),
+            Migration(
+                version: 3, name: "goesThrough",
+                sql: """
+                    CREATE UNIQUE INDEX old_a ON old (a);
+                    UPDATE old SET d = a;
+                    INSERT INTO new (c) SELECT a FROM old;
+                    ALTER TABLE old ADD COLUMN e {int} CHECK (e > 0)
+                    """),
+            Migration(
+                version: 4, name: "removes",
+                sql: """
+                    ALTER TABLE old ADD COLUMN a_new {int};
+                    ALTER TABLE old DROP COLUMN b;
+                    DROP TABLE gone;
+                    ALTER TABLE old RENAME COLUMN d TO f;
+                    ALTER TABLE new RENAME TO newer
+                    """),
+            Migration(
+                version: 5, name: "keepsName",
+                sql: """
+                    DROP INDEX old_a; ALTER TABLE old ADD COLUMN x {int};
+                    UPDATE old SET x = a; ALTER TABLE old DROP COLUMN a; ALTER TABLE old RENAME COLUMN x TO a
+                    """),
+        ]
+        let plan = try Migrator(migrations: migrations).plan(database)
+        func passes(_ index: Int) -> [String] { plan[index].passes.map { "\($0.work) \($0.rows) \($0.table)" } }
+        #expect(plan.map(\.title) == ["0002-adds", "0003-goesThrough", "0004-removes", "0005-keepsName"])
+        #expect(passes(0).isEmpty && plan[0].removed.isEmpty)
+        #expect(passes(1) == ["read 3 old", "rewrite 3 old", "rewrite 3 old", "read 3 old"] && plan[1].removed.isEmpty)
+        #expect(plan[2].removed == ["old.b", "gone", "old.d"])
+        #expect(passes(3) == ["rewrite 3 old", "rewrite 3 old"] && plan[3].removed.isEmpty)
+        #expect(plan[0].octets == 0 && plan[1].octets == 3 * (40 + 600 + 600 + 40))
+        // Nothing was changed, and what is planned can be done.
+        #expect(try Migrator(migrations: migrations).plan(database) == plan)
+        #expect(try Migrator(migrations: migrations).migrate(database, now: 2).applied.count == 4)
+        #expect(try Migrator(migrations: migrations).plan(database).isEmpty)
+    }
+
+    /// A migration that nothing can be told of would be planned as one that takes no time.
+    @Test(arguments: Engine.all) func everyStatementOfEveryMigrationIsUnderstood(_ engine: Engine) throws {
+        let folder = try TemporaryFolder()
+        let database = try engine.open(folder.url)
+        defer { try? database.close() }
+        let harmless: Set = [
+            "CREATE TRIGGER", "CREATE FUNCTION", "DROP INDEX", "DROP TRIGGER", "LOCK TABLE", "DO $migration$",
+        ]
+        for migration in Migration.all {
+            for statement in MigrationReader.statements(of: migration, database.dialect) {
+                guard case .other = statement.shape else { continue }
+                let beginning = statement.words.prefix(2).joined(separator: " ")
+                #expect(harmless.contains(beginning), "\(migration.name): \(beginning)")
+            }
+        }
     }
 }

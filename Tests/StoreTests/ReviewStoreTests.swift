@@ -36,6 +36,31 @@ import Testing
         #expect(try Self.list(test, all: true).count == 2)
     }
 
+    @Test(arguments: Engine.all) func aComplaintReachesTheTeamsEndpointsOfAppsThatAreStillUsed(_ engine: Engine) throws {
+        let test = try TestDecisions(engine)
+        let store = test.inner.store
+        _ = try store.endpoints.set(
+            team: "juice", app: TestDecisions.clientID, url: EndpointURL("https://hooks.juice.example/events"), TestStore.change)
+        let account = try test.account("u1")
+        let day = TestStore.now / 86_400
+        for _ in 0..<2 { try store.complaints.record(account: account, day: day, now: TestStore.now) }
+        let events = try store.outbox.events(limit: 10)
+        #expect(events.map(\.type) == [.spamComplaint, .spamComplaint] && events.allSatisfy { $0.email == nil })
+        #expect(Set(events.map(\.eventTime)).count == 2)
+        #expect(events[0].sub == (try test.sub("u1")))
+        // Once the user has left the app, its team has no business with them.
+        _ = try store.grants.revokeAll(account: account, TestStore.change)
+        let told = try store.outbox.events(limit: 10).count
+        try store.complaints.record(account: account, day: day + 1, now: TestStore.now)
+        try store.complaints.record(account: account + 1_000, day: day, now: TestStore.now)
+        #expect(try store.outbox.events(limit: 10).count == told)
+        let team = try store.teams.team("juice").number
+        let days = try store.complaints.days(team: team, since: day)
+        #expect(days.map { [$0.day, Int64($0.complaints), Int64($0.accounts)] } == [[day + 1, 1, 1], [day, 2, 1]])
+        #expect(try store.complaints.days(team: team, since: day + 2).isEmpty)
+        #expect(try store.complaints.days(team: team + 1, since: 0).isEmpty)
+    }
+
     @Test(arguments: Engine.all) func aStoryHasCountsNotesAndSnoozesAndNoOnesAddress(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let reviews = test.inner.store.reviews

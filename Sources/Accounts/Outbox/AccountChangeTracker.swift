@@ -84,15 +84,17 @@ package final class AccountChangeTracker {
         var key: Key { Key(account: account, endpoint: endpoint) }
     }
 
-    private struct Objection {
+    /// What is told although nothing of the account differs.
+    private struct Notice {
+        let type: EventType
         let account: Int64
         let endpoint: Int64
         let sub: String
-        let decision: String
+        var decision: String?
     }
 
     private let connection: any DatabaseConnection
-    private var objections: [Objection] = []
+    private var notices: [Notice] = []
     private var scopes: [AccountScope] = []
     private var known: Set<AccountScope> = []
     private var before: [Known] = []
@@ -119,15 +121,23 @@ package final class AccountChangeTracker {
             JOIN event_endpoints e ON e.group_id = p.id WHERE a.id = \(account)
             """)
         for row in rows {
-            objections.append(
-                try Objection(account: account, endpoint: row["id"], sub: row["sub"], decision: decision))
+            notices.append(
+                try Notice(type: .checkObjected, account: account, endpoint: row["id"], sub: row["sub"], decision: decision))
             lastTimes[account] = try row["event_time"]
+        }
+    }
+
+    /// Notes that an account's user complained about a message. Every endpoint of apps that the user still uses is told: which of
+    /// them sent it is not known.
+    package func note(complaintOf account: Int64) throws(StoreFailure) {
+        for known in try read(.account(account)) where known.isAuthorized {
+            notices.append(Notice(type: .spamComplaint, account: account, endpoint: known.endpoint, sub: known.sub))
         }
     }
 
     /// Writes the events for what differs now; whether there were any.
     func emitEvents(at moment: EventMoment) throws(StoreFailure) -> Bool {
-        guard !before.isEmpty || !objections.isEmpty else { return false }
+        guard !before.isEmpty || !notices.isEmpty else { return false }
         var after: [Known.Key: Known] = [:]
         for scope in scopes {
             for known in try read(scope) { after[known.key] = known }
@@ -141,12 +151,12 @@ package final class AccountChangeTracker {
                 type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: email, jti: try Self.jti(), at: moment)
             told[was.account] = moment
         }
-        for objection in objections {
-            let moment = moment.after(lastTimes[objection.account] ?? 0)
+        for notice in notices {
+            let moment = moment.after(lastTimes[notice.account] ?? 0)
             try connection.post(
-                .checkObjected, endpoint: objection.endpoint, account: objection.account, sub: objection.sub, email: nil,
-                decision: objection.decision, jti: try Self.jti(), at: moment)
-            told[objection.account] = moment
+                notice.type, endpoint: notice.endpoint, account: notice.account, sub: notice.sub, email: nil,
+                decision: notice.decision, jti: try Self.jti(), at: moment)
+            told[notice.account] = moment
         }
         for (account, moment) in told.sorted(by: { $0.key < $1.key }) {
             try connection.run("UPDATE accounts SET event_time = \(moment.milliseconds) WHERE id = \(account)")

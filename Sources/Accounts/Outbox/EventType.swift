@@ -14,6 +14,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case accountDelete = "account-delete"
     /// The user objects to a check that the app asked of them (GDPR, Article 22).
     case checkObjected = "check-objected"
+    /// The user's mail program told their provider that a message of the team is unwanted (RFC 5965).
+    case spamComplaint = "spam-complaint"
     /// Nothing happened: an administrator tries the endpoint.
     case test
 }

@@ -37,6 +37,8 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let inboxWritten = CounterKind(rawValue: 14)
     /// Replies in which the inbox in a quotation was hidden, as nothing showed that the team had written it.
     package static let quoteHidden = CounterKind(rawValue: 15)
+    /// Complaints of the user about mail of the team (RFC 5965). An index names this number.
+    package static let complaints = CounterKind(rawValue: 21)
     /// Addresses of others that the text of forwards showed, where a message had more than a few; their daily limit applies to
     /// it.
     package static let textAddresses = CounterKind(rawValue: 20)

@@ -15,9 +15,10 @@ enum Bounce {
         switch report.kind {
         case .note, .receipt, .optOut:
             return try automatic(engine: engine, message: message, token: token, paths: paths)
-        case .feedback where isNullSender:
-            // A complaint tells the operator's feedback loop, not the team: it is about a person.
-            return discard(engine, message, token, .reportDropped, "complaint")
+        case .feedback:
+            // Feedback loops write as someone or as no one; whatever the sender, nothing of the report goes on.
+            let detail = try Complaint.record(token, engine: engine, day: message.day)
+            return RelayDecision(.discard, reasons: [RelayReason("return-path-discarded", detail)])
         case .delivery, .unclear, .other:
             guard isNullSender else {
                 if report.kind == .other, AutomaticMail.isAutomatic(message.header) {
@@ -26,7 +27,6 @@ enum Bounce {
                 throw .badReturnPath("neither a report nor an automatic note")
             }
             return try relay(report, engine: engine, message: message, token: token, paths: paths)
-        case .feedback: throw .badReturnPath("a complaint with a sender")
         }
     }
 

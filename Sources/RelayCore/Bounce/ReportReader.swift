@@ -14,7 +14,11 @@ enum ReportReader {
         let original = original(parts, body: body)
 
         if reportType == "feedback-report" || parts.contains(where: { $0.contentType.matches("message", "feedback-report") }) {
-            return DeliveryReport(kind: .feedback, original: original)
+            let report = parts.first { $0.contentType.matches("message", "feedback-report") }
+            let fields = report.map { StatusFields.fields(in: text(of: $0, body: body)) } ?? []
+            var about = original
+            about["original-mail-from"] = fields.first { $0.0 == "original-mail-from" }?.1
+            return DeliveryReport(kind: .feedback, original: about)
         }
         if let status = parts.first(where: { isStatus($0.contentType) }) {
             let text = text(of: status, body: body)
@@ -100,7 +104,7 @@ enum ReportReader {
         return String(decoding: body.prefix(partLimit).filter { $0 != 0x0D }, as: UTF8.self)
     }
 
-    /// Subject, Message-ID and our witness of the returned message, by lower-case name.
+    /// Subject, Message-ID, our witness and who sent the returned message, by lower-case name.
     private static func original(_ parts: [MIMEPart], body: [UInt8]) -> [String: String] {
         for part in parts {
             if part.contentType.matches("text", "rfc822-headers") || part.contentType.matches("message", "rfc822-headers")
@@ -118,7 +122,7 @@ enum ReportReader {
 
     static func fields(_ header: HeaderSection) -> [String: String] {
         var fields: [String: String] = [:]
-        for name in ["Subject", "Message-ID", OriginalWitness.fieldName] {
+        for name in ["Subject", "Message-ID", "Return-Path", "From", OriginalWitness.fieldName] {
             if let field = header.first(name) {
                 fields[name.lowercased()] = name == "Subject" ? field.decodedValue : field.unfoldedValue
             }

@@ -208,6 +208,9 @@ package protocol RelayRecords: Sendable {
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord
 
+    /// Records that the account's user complained about a message of the team (RFC 5965), for the team to be told. At once.
+    func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure)
+
     /// Adds one; may be written later, off the path of the mail.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
 }

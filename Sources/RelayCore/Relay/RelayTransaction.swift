@@ -105,8 +105,11 @@ package final class RelayTransaction {
     /// Takes the next header field. What is wrong with it is answered by `endHeader`.
     package func addHeader(_ field: HeaderField) {
         guard isOurs, early == nil else { return }
-        // Mail to the operator goes on unchanged: nothing in it is read, so nothing in it can be wrong.
-        if case .operatorMail = scope { return }
+        // Mail to the operator goes on unchanged: nothing in it can be wrong. Whether it is a complaint is all that is asked.
+        if case .operatorMail = scope {
+            if header.fields.isEmpty, field.isNamed("Content-Type"), field.isSafe { header.fields.append(field) }
+            return
+        }
         let limits = engine.settings.limits
         headerSize += field.bytes.count + 2
         messageSize = headerSize
@@ -137,7 +140,12 @@ package final class RelayTransaction {
     /// Ends the header section. A refusal thrown here is the answer to the whole message.
     package func endHeader() throws(Refusal) {
         if let early { throw early }
-        if case .operatorMail = scope { return }
+        if case .operatorMail = scope {
+            if Complaint.isAnnounced(by: header) {
+                held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: false)
+            }
+            return
+        }
         switch engine.mark.trace(header) {
         case .ours: throw .loop
         case .hops(let hops): if hops > engine.settings.limits.hops { throw .loop }
@@ -182,7 +190,11 @@ package final class RelayTransaction {
         }
         forward?.update(body: chunk)
         authentication?.update(body: chunk)
-        try held?.append(chunk)
+        do { try held?.append(chunk) } catch {
+            // A complaint too large to be read reaches the operator all the same.
+            guard case .operatorMail = scope, !error.isTemporary else { throw error }
+            held = nil
+        }
     }
 
     /// As `addBody` for a buffer.
@@ -219,7 +231,8 @@ package final class RelayTransaction {
         do {
             switch scope {
             case .empty, .elsewhere: return RelayDecision(.untouched, reasons: [])
-            case .operatorMail(let targets): return operatorMail(to: targets)
+            case .operatorMail(let targets):
+                return operatorMail(to: targets, complaint: try complaint(turn))
             case .forward(let account): return try decideForward(account)
             case .reply(let number, let correspondents, let beside):
                 let message = try incoming(turn)
@@ -287,12 +300,20 @@ package final class RelayTransaction {
     }
 
     /// Mail to the operator: to the operator's address, with the null sender, so that nothing of ours ever answers it.
-    private func operatorMail(to targets: [AddrSpec]) -> RelayDecision {
+    private func operatorMail(to targets: [AddrSpec], complaint: String?) -> RelayDecision {
         RelayDecision(
             .relay,
             modifications: [.changeSender("<>")] + paths.map { .deleteRecipient($0) }
                 + targets.map { .addRecipient("<\($0.wireForm)>") },
-            reasons: [RelayReason("operator-mail")])
+            reasons: [RelayReason("operator-mail")] + (complaint.map { [RelayReason("complaint", $0)] } ?? []))
+    }
+
+    /// Records a complaint that a feedback loop sent to the operator; nil where the report names no message of ours.
+    private func complaint(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String? {
+        guard let held else { return nil }
+        let report = try held.rewrite(turn: turn) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
+        guard let token = Complaint.token(in: report, engine: engine) else { return nil }
+        return try Complaint.record(token, engine: engine, day: day)
     }
 }
 

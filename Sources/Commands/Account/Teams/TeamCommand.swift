@@ -6,8 +6,8 @@ import CommandSupport
 
 struct TeamCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "team", abstract: "Add, list, show and remove teams.",
-        subcommands: [Add.self, List.self, Show.self, Remove.self])
+        commandName: "team", abstract: "Add, list, show and remove teams, and read the complaints about their mail.",
+        subcommands: [Add.self, List.self, Show.self, Complaints.self, Remove.self])
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Add a team.")

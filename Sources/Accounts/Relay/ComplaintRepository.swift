@@ -1,0 +1,41 @@
+// Complaints of users about mail of teams: counted, and told to the team.
+
+import Database
+
+/// Complaints about a team's mail on one day.
+package struct ComplaintDay: Sendable, Hashable {
+    /// Days since 1970 UTC.
+    package let day: Int64
+    package let complaints: Int
+    /// How many accounts they are of.
+    package let accounts: Int
+}
+
+package struct ComplaintRepository: Sendable {
+    let events: AccountEvents
+
+    /// Counts a complaint of an account, and tells the endpoints of the apps that it uses. Nothing, where the account is gone.
+    /// - Parameter day: days since 1970 UTC.
+    package func record(account: Int64, day: Int64, now: Int64) throws(StoreFailure) {
+        try events.write(at: now) { connection, tracker throws(StoreFailure) in
+            guard try connection.row("SELECT 1 AS found FROM accounts WHERE id = \(account)") != nil else { return }
+            try connection.count(DailyCounter(accountNumber: account, day: day, kind: .complaints, count: 1))
+            try tracker.note(complaintOf: account)
+        }
+    }
+
+    /// The days since one on which users of a team complained, the latest first. As long as counters are kept.
+    package func days(team: Int64, since day: Int64) throws(StoreFailure) -> [ComplaintDay] {
+        try events.database.rows(
+            // The number stands in the text, as the index is only taken for a number that is known beforehand.
+            """
+            SELECT c.day, SUM(c.count) AS complaints, COUNT(DISTINCT c.account_id) AS accounts
+            FROM daily_counters c JOIN accounts a ON a.id = c.account_id
+            WHERE c.kind = 21 AND c.day >= \(day) AND a.team_id = \(team)
+            GROUP BY c.day ORDER BY c.day DESC
+            """
+        ).map { row throws(StoreFailure) in
+            try ComplaintDay(day: row["day"], complaints: row["complaints"], accounts: row["accounts"])
+        }
+    }
+}

@@ -444,7 +444,7 @@ let package = Package(
                 "Service", "postern",
                 logging,
             ],
-            exclude: ["Snapshots", "Tools"], swiftSettings: strict),
+            exclude: ["Docs/Before", "Docs/machine.sh", "Snapshots", "Tools"], swiftSettings: strict),
         .target(
             name: "PostfixHarness", dependencies: ["Concurrency", "PostfixSetup"], path: "Tests/PostfixHarness",
             exclude: ["References"],

@@ -1,0 +1,111 @@
+signed_by_apple() {
+    openssl genrsa -out apple.pem 2048 2>/dev/null
+    local octets modulus now head body
+    octets=$(openssl rsa -in apple.pem -noout -modulus | cut -d= -f2)
+    url() { base64 -w0 | tr '+/' '-_' | tr -d '='; }
+    modulus=$(printf '%s' "$octets" | xxd -r -p | url)
+    echo "{\"keys\":[{\"kty\":\"RSA\",\"kid\":\"a1\",\"use\":\"sig\",\"alg\":\"RS256\",\"n\":\"$modulus\",\"e\":\"AQAB\"}]}" >/tmp/body
+    now=$(date +%s)
+    head=$(printf '{"alg":"RS256","kid":"a1"}' | url)
+    body=$(printf '{"iss":"https://appleid.apple.com","aud":"com.example.juice","sub":"001","iat":%d,"exp":%d}' "$now" $((now + 600)) | url)
+    echo "$head.$body.$(printf '%s' "$head.$body" | openssl dgst -sha256 -sign apple.pem | url)" >token.jwt
+}
+# TABLE COLUMN SECONDS: as if a time had been another one.
+later() {
+    /usr/bin/python3 -c 'import sqlite3, sys; c = sqlite3.connect("/var/lib/postern/postern.db")
+c.execute(f"UPDATE {sys.argv[1]} SET {sys.argv[2]} = {sys.argv[2]} + ?", (int(sys.argv[3]),)); c.commit()' "$@"
+}
+case "$first" in
+"apt install"*)
+    mail_system
+    umount /usr/bin/postern && rm /usr/bin/postern
+    (cd "$repository" && DEB_COMPRESSION=none scripts/deb "$program" /root/reader >/dev/null)
+    mv postern_*.deb postern_0.1.0_amd64.deb 2>/dev/null || true
+    export POSTERN_CONFIG=/var/lib/postern/postern.yaml
+    # All that doctor may find is what the page says further down: records to publish, a mailbox for reports, a certificate.
+    postern() {
+        if [ "$1" != doctor ]; then command postern "$@"; return; fi
+        command postern doctor >/tmp/doctor.log || [ $? = 1 ]
+        ! grep -vE '^ok|^ |certificate|no key in the DNS|reports go to|^$' /tmp/doctor.log
+    }
+    ;;
+"make release") mkdir -p .build/release && cp "$program" .build/release/postern ;;
+"useradd"*) userdel postern 2>/dev/null || true ;;
+"postern setup postfix"*) installation; mail_system ;;
+"postern key issue"*)
+    installation; juice
+    command postern key issue juice --scope addresses:read >/dev/null
+    replace KEY "$(command postern key list | cut -f1)"
+    ;;
+"postern key-file"*) installation; juice; service ;;
+"createuser"*) postgres ;;
+"systemctl stop postern")
+    installation; juice; postgres
+    createuser postern && createdb --owner=postern postern
+    id postern >/dev/null 2>&1 || useradd --system --home-dir /var/lib/postern --shell /usr/sbin/nologin postern
+    chown -R postern: /var/lib/postern
+    cd /tmp
+    systemctl start postern
+    replace '# set database .*' 'sed -i "/^# database:/c database: postgresql://postern@db.example/postern" $POSTERN_CONFIG'
+    # The relay's own user copies, as files that it opens are its own.
+    postern() { runuser -u postern -- env POSTERN_CONFIG="$POSTERN_CONFIG" postern "$@"; }
+    ;;
+"postern dkim generate"*)
+    installation; service
+    # The names of keys are those of the month. What the page says to publish is published, and the two weeks are over.
+    generated=
+    postern() {
+        case "$1 $2" in
+        "dkim generate")
+            local names
+            names=$(selectors)
+            command postern dkim generate | tee /tmp/generated
+            generated=$(selectors | grep -vxF "$names")
+            record "$generated._domainkey.relay.example TXT $(tr -d '\n' </tmp/generated | sed 's/Then:.*//' | grep -o '"[^"]*"' | tr -d '"\n')"
+            ;;
+        "dkim activate") command postern dkim activate "$generated" ;;
+        "dkim retire")
+            later dkim_keys deactivated_at -2000000
+            command postern dkim retire "$(selectors | grep -vxF "$generated")"
+            ;;
+        *) command postern "$@" ;;
+        esac
+    }
+    selectors() { command postern dkim list | cut -f2; }
+    ;;
+"postern signing-key"*)
+    installation
+    set_key provider issuer https://id.example
+    # The next key was published a day ago.
+    command postern signing-key generate >/dev/null
+    later identity_keys created_at -100000
+    service
+    ;;
+"postern explain"* | "postern verify"*)
+    installation; juice
+    replace bq77okvl7j@relay.example "$address"
+    echo '{"juice.example": {"TXT": ["v=spf1 ip4:192.0.2.10 -all"]}, "slow.example": {"error": "TIMEOUT"}}' >dns.json
+    printf 'From: <orders@juice.example>\r\nTo: <%s>\r\nSubject: Order\r\n\r\nThank you.\r\n' "$address" >message.eml
+    ;;
+"postern team add"*) installation ;;
+"postern import"*)
+    installation; juice
+    printf 'user,inbox,team\nanna,anna@home.example,juice\nbob,bob@home.example,juice\n' >people.csv
+    ;;
+"postern endpoint"*)
+    installation; juice
+    set_key provider issuer https://id.example
+    certificate hooks.juice.example
+    echo '{}' >/tmp/body
+    https_server /tmp/body hooks.juice.example
+    service
+    ;;
+"postern transfer"*) installation; juice; command postern team add other --name Other ;;
+"postern issuer"*)
+    installation; juice
+    certificate appleid.apple.com
+    signed_by_apple
+    https_server /tmp/body appleid.apple.com
+    ;;
+*) installation; juice ;;
+esac

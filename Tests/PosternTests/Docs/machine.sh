@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # machine.sh REPOSITORY POSTERN PAGE BLOCK: runs a shell block of a page as it stands, on a copy of this machine that no one else sees:
 # files, processes and network are its own, and gone when it ends. As root, in new namespaces: unshare --mount --net --pid --fork --kill-child.
-# Before/PAGE.sh makes what the reader of the page has by then. Stands in, as nothing else can be had here:
+# Before/PAGE.sh, where there is one, makes what the reader of the page has by then. Stands in, as nothing else can be had here:
 #   make, swift     only look whether the target, or the tests, exist
 #   systemctl       starts and stops the relay as the unit does, without systemd
 #   postern serve   and sandbox end once they answer
@@ -57,6 +57,28 @@ juice() {
     address=$(command postern address issue juice jane)
 }
 set_key() { sed -i "/^$1:/a\\  $2: $3" "$POSTERN_CONFIG"; }   # SECTION KEY VALUE
+# The package, built from the program under test, and the command as it installs it.
+package() {
+    umount /usr/bin/postern && rm /usr/bin/postern
+    (cd "$repository" && DEB_COMPRESSION=none scripts/deb "$program" /root/reader >/dev/null)
+    [ -e postern_0.1.0_amd64.deb ] || mv postern_*.deb postern_0.1.0_amd64.deb
+    export POSTERN_CONFIG=/var/lib/postern/postern.yaml
+}
+# All that doctor may find by then is what its page says further down: records to publish, a mailbox for reports, a certificate.
+doctor() {
+    command postern doctor >/tmp/doctor.log || [ $? = 1 ]
+    ! grep -vE '^ok|^ |certificate|no key in the DNS|reports go to|^$' /tmp/doctor.log
+}
+own_user() {
+    id postern >/dev/null 2>&1 || useradd --system --home-dir /var/lib/postern --shell /usr/sbin/nologin postern
+    chown -R postern: /var/lib/postern
+}
+sandbox() {
+    command postern sandbox >/tmp/sandbox.log &
+    until_true answers http://127.0.0.1:8899/readyz
+    URL=http://127.0.0.1:8899
+    KEY=$(grep -o 'pk_[A-Za-z0-9_]*' /tmp/sandbox.log | head -1)
+}
 service() {
     command postern serve >/tmp/serve.log 2>&1 &
     until_true answers "${1:-http://127.0.0.1:8890}/readyz" || { cat /tmp/serve.log; return 1; }
@@ -120,7 +142,13 @@ until_it_answers() {
     kill -TERM $served
     wait $served
 }
-postern() { if [ "$1" = serve ] || [ "$1" = sandbox ]; then until_it_answers "$@"; else command postern "$@"; fi; }
+postern() {
+    case "$1" in
+    serve | sandbox) until_it_answers "$@" ;;
+    doctor) doctor ;;
+    *) command postern "$@" ;;
+    esac
+}
 # A refusal over HTTP is one of the block too.
 curl() { command curl --fail-with-body "$@"; }
 cat >/usr/local/bin/systemctl <<'SYSTEMCTL'
@@ -147,7 +175,8 @@ echo 'APT::Get::Assume-Yes "true";' >/etc/apt/apt.conf.d/99-docs-test
 
 first=$(head -1 /usr/share/docs-test/block)
 # shellcheck source=/dev/null
-. "$repository/Tests/PosternTests/Docs/Before/$page.sh"
+before=$repository/Tests/PosternTests/Docs/Before/$page.sh
+[ ! -e "$before" ] || . "$before"
 # Where a line fails, the reader stops; and so they do where the first half of one fails, which bash would forgive.
 sed -i 's/ && /\n/g' /usr/share/docs-test/block
 set -x

@@ -10,12 +10,7 @@ decided() {
 }
 decision() { command postern decision list --json | jq -er '[.[] | select(.challenges | length > 0)][0].decision_id'; }
 case "$first" in
-"J='Content-Type"*)
-    command postern sandbox >/tmp/sandbox.log &
-    until_true answers http://127.0.0.1:8899/readyz
-    URL=http://127.0.0.1:8899
-    KEY=$(grep -o 'pk_[A-Za-z0-9_]*' /tmp/sandbox.log | head -1)
-    ;;
+"J='Content-Type"*) sandbox ;;
 "postern app attestation"*)
     installation; juice
     command postern app add juice com.juice.app

@@ -18,16 +18,7 @@ c.execute(f"UPDATE {sys.argv[1]} SET {sys.argv[2]} = {sys.argv[2]} + ?", (int(sy
 case "$first" in
 "apt install"*)
     mail_system
-    umount /usr/bin/postern && rm /usr/bin/postern
-    (cd "$repository" && DEB_COMPRESSION=none scripts/deb "$program" /root/reader >/dev/null)
-    mv postern_*.deb postern_0.1.0_amd64.deb 2>/dev/null || true
-    export POSTERN_CONFIG=/var/lib/postern/postern.yaml
-    # All that doctor may find is what the page says further down: records to publish, a mailbox for reports, a certificate.
-    postern() {
-        if [ "$1" != doctor ]; then command postern "$@"; return; fi
-        command postern doctor >/tmp/doctor.log || [ $? = 1 ]
-        ! grep -vE '^ok|^ |certificate|no key in the DNS|reports go to|^$' /tmp/doctor.log
-    }
+    package
     ;;
 "make release") mkdir -p .build/release && cp "$program" .build/release/postern ;;
 "useradd"*) userdel postern 2>/dev/null || true ;;
@@ -42,8 +33,7 @@ case "$first" in
 "systemctl stop postern")
     installation; juice; postgres
     createuser postern && createdb --owner=postern postern
-    id postern >/dev/null 2>&1 || useradd --system --home-dir /var/lib/postern --shell /usr/sbin/nologin postern
-    chown -R postern: /var/lib/postern
+    own_user
     cd /tmp
     systemctl start postern
     replace '# set database .*' 'sed -i "/^# database:/c database: postgresql://postern@db.example/postern" $POSTERN_CONFIG'

@@ -28,6 +28,15 @@ test-deb: deb ## Install the package in a fresh Debian 12 and 13, relay a messag
 	@scripts/packages debootstrap iproute2
 	@scripts/test-deb .build/deb/postern_*.deb $(RELEASES)
 
+image: deb ## Container image with the package and Postfix, an OCI archive in .build/image; as root, without a container engine
+	@scripts/packages debootstrap
+	@rm -rf .build/image
+	@scripts/image .build/deb/postern_*.deb .build/image
+
+test-image: image ## Look through the image, check the compose file, and relay a message each way with its parts; as root
+	@scripts/packages docker-compose python3-yaml iproute2 postgresql-15
+	@scripts/test-image .build/image/postern-*.oci.tar
+
 demo: packages ## Play forward, reply, bounce and the rest through a real Postfix
 	@scripts/build $(SWIFT_FLAGS) --product postern
 	@scripts/build $(SWIFT_FLAGS) --product relay-demo
@@ -125,5 +134,5 @@ soak-memory: packages ## Whether memory stays flat over 200,000 messages
 	for product in postern bench-filter MailBench; do swift build $(SWIFT_FLAGS) -c release --product $$product || exit 1; done
 	.build/release/MailBench --soak 200000 --check
 
-.PHONY: help packages sbom build release deb test-deb demo screenshots test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
+.PHONY: help packages sbom build release deb test-deb image test-image demo screenshots test-tools test soak chaos bench fuzz models words format check-format sanitize soak-memory
 .DEFAULT_GOAL = help

@@ -1,7 +1,7 @@
 """The rest of the world, on the loopback interface of a network namespace of its own: a name server and mail servers, for relay.example, for
 the team of juice.example, and for the inboxes of home.example. `python3 world.py RECORDS` runs them until it is killed; RECORDS is a file with
 more DNS records, which may come later."""
-import os, socket, struct, subprocess, sys, threading
+import os, smtplib, socket, struct, subprocess, sys, threading
 
 RELAY, JUICE, HOME = "192.0.2.1", "192.0.2.10", "192.0.2.20"
 
@@ -40,6 +40,16 @@ class Names(threading.Thread):
     def txt(text):
         octets = text.encode()
         return b"".join(bytes([len(part)]) + part for part in (octets[start:start + 255] for start in range(0, len(octets), 255)))
+
+    def publish(self, printed):
+        """What `postern dkim dns` printed."""
+        owner, records = None, {}
+        for line in printed.splitlines():
+            words = line.split(maxsplit=1)
+            if words and "._domainkey." in words[0]: owner = words[0].rstrip(".")
+            if owner: records[owner] = records.get(owner, "") + "".join(line.split('"')[1::2])
+        check(records, "a DKIM record is printed")
+        for owner, value in records.items(): self.add(owner, 16, self.txt(value))
 
     def add(self, owner, kind, data): self.records.setdefault((owner.lower(), kind), []).append(data)
 
@@ -108,6 +118,26 @@ class Sink(threading.Thread):
         with self.arrived:
             check(self.arrived.wait_for(lambda: self.messages, timeout=60), "no message arrived within a minute")
             return self.messages.pop(0)
+
+
+def send(source, sender, recipient, message):
+    with smtplib.SMTP(RELAY, 25, source_address=(source, 0), timeout=60) as client:
+        client.sendmail(sender, [recipient], message)
+
+
+def both_ways(address, home, juice):
+    """A message of the team to a relay address of jane@home.example, and her answer."""
+    send(JUICE, "orders@juice.example", address,
+         f"From: Juice <orders@juice.example>\r\nTo: <{address}>\r\nSubject: Order 42\r\nMessage-ID: <42@juice.example>\r\n\r\nThank you.\r\n")
+    envelope, message = home.next()
+    check("jane@home.example" in envelope[1] and "@relay.example" in envelope[0], f"the envelope of the forward: {envelope}")
+    check("Thank you." in message and "DKIM-Signature:" in message, "the forward has its text and is signed")
+    reverse = next(line for line in message.splitlines() if line.startswith("From:")).split("<")[1].split(">")[0]
+    send(HOME, "jane@home.example", reverse,
+         f"From: Jane Doe <jane@home.example>\r\nTo: <{reverse}>\r\nSubject: Re: Order 42\r\nMessage-ID: <a@home.example>\r\n\r\nYou are welcome.\r\n")
+    envelope, message = juice.next()
+    check("orders@juice.example" in envelope[1] and "You are welcome." in message, f"the answer arrives: {envelope}")
+    check("jane" not in message.lower().replace(address, "") and "home.example" not in message and address in message, f"nothing of the inbox:\n{message}")
 
 
 if __name__ == "__main__":

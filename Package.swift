@@ -195,7 +195,7 @@ let package = Package(
             name: "Doctor",
             dependencies: [
                 "InternetMessage", "MailAuth", "Milter", "Monitoring", "PosternConfiguration", "Accounts", "Database",
-                "PostfixSetup", "Relay", "RelayCore", "Decisions", "SMTP", "Support",
+                "PostfixSetup", "Relay", "RelayCore", "Decisions", "SMTP", "Support", asyncHTTPClient, nioCore, nioPosix,
             ], swiftSettings: strict),
         .target(
             name: "PersonalData", dependencies: ["Accounts", "Database", "InternetMessage", "Support"], swiftSettings: strict),

@@ -131,5 +131,5 @@ package struct RelayHost: Sendable {
 /// An argument that cannot be used.
 package struct CheckInputError: Error, Sendable, CustomStringConvertible {
     package let description: String
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }

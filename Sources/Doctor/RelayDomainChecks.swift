@@ -28,7 +28,7 @@ package struct RelayDomainChecks {
     package let relayDomains: [String]
     /// Seconds since 1970.
     package let now: Int64
-    private let resolver: any DNSResolver
+    let resolver: any DNSResolver
 
     package init(
         domain: String, host: RelayHost, keys: [Key], localParts: Set<String>, relayDomains: [String], now: Int64,
@@ -45,7 +45,7 @@ package struct RelayDomainChecks {
 
     package func all() -> [Check] { mx() + spf() + dkim() + dmarc() }
 
-    private func unanswered(_ name: String, _ what: String, _ reason: String) -> Check {
+    func unanswered(_ name: String, _ what: String, _ reason: String) -> Check {
         .warning(
             name, "the DNS gives no answer for \(what): \(reason)",
             remedy: "try again later, and check the domain's name servers")
@@ -224,6 +224,13 @@ package struct RelayDomainChecks {
             } else {
                 checks.append(.ok(name, "DMARC of \(domain) asks for \(policy.rawValue)"))
             }
+            if !record.endedTags.isEmpty {
+                checks.append(
+                    .warning(
+                        "dmarc tags \(domain)",
+                        "DMARC of \(at) has \(record.endedTags.joined(separator: ", ")), which RFC 9989 ended: receivers do not read it",
+                        remedy: record.endedTags.contains("pct") ? "take it out; t=y asks for a test" : "take it out"))
+            }
             return checks + reports(record, at: at)
         }
     }
@@ -241,7 +248,8 @@ package struct RelayDomainChecks {
         return record.aggregateReports.map { uri in report(uri, name, at: at) }
     }
 
-    private func report(_ uri: String, _ name: String, at: String) -> Check {
+    /// - Parameter isOfDMARC: whether a domain has to agree to get reports about another one.
+    func report(_ uri: String, _ name: String, at: String, isOfDMARC: Bool = true) -> Check {
         // A size limit may follow (RFC 7489 section 6.2).
         let target = uri.split(separator: "!").first.map(String.init) ?? uri
         guard target.lowercased().hasPrefix("mailto:"), let sign = target.lastIndex(of: "@") else {
@@ -260,7 +268,7 @@ package struct RelayDomainChecks {
             return .ok(name, "reports go to \(local)@\(place), and from there to the operator")
         }
         let isOwn = DomainName.isEqualOrBelow(place, at) || DomainName.isEqualOrBelow(at, place)
-        if !isOwn {
+        if !isOwn, isOfDMARC {
             // RFC 9990 section 4: the other domain has to say that it wants them.
             switch resolver.query("\(at)._report._dmarc.\(place)", .txt) {
             case .temporaryFailure(let reason): return unanswered(name, "\(at)._report._dmarc.\(place)", reason)

@@ -18,6 +18,8 @@ package struct Configuration: Sendable {
     package let trustedAuthservIDs: [String]
     /// Where mail to postmaster and abuse goes; nil where the operator has set none.
     package let operatorAddress: AddrSpec?
+    /// Lists of IP addresses that the doctor asks.
+    package let blockLists: [String]
     /// By local part in lower case.
     package let localRecipients: [String: AddrSpec]
     /// Characters of new relay addresses, 10 … 16.
@@ -198,6 +200,7 @@ package struct Configuration: Sendable {
         authservID = text("authserv_id")
         trustedAuthservIDs = list("trusted_authserv_ids")
         operatorAddress = text("operator_address").isEmpty ? nil : try AddrSpec.typed(text("operator_address"))
+        blockLists = list("block_lists")
         if case .table(let table) = resolved.value("local_recipients") {
             localRecipients = try table.mapValues(AddrSpec.typed)
         } else {

@@ -86,6 +86,10 @@ package struct ConfigurationKey: Sendable {
             "local_recipients", .addresses, .value(.table([:])),
             "Further local parts at the relay domains and where their mail goes: DMARC reports, TLS-RPT, feedback loops."),
         ConfigurationKey(
+            "block_lists", .domains, .value(.list([])),
+            "Lists of IP addresses that postern doctor looks for this host in (RFC 5782). Each has terms of use: name those that you may ask."
+        ),
+        ConfigurationKey(
             "address_length", .integer(10...16), .value(.integer(10)),
             "Random characters of a new relay address. Ten are 50 bits: hard to guess, and short enough to read over the telephone."
         ),

@@ -7,6 +7,20 @@ import Synchronization
 import Testing
 
 @Suite struct CounterTests {
+    @Test(arguments: Engine.all) func whatWasForwardedIsKnownByTheDomainOfTheInbox(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        for user in ["u1", "u2"] {
+            try test.user(user)
+            let account = try test.address(user).account.number
+            _ = try test.store.counters.reserve(3, account: account, kind: .forwarded, day: 7, limit: 9)
+            _ = try test.store.counters.reserve(5, account: account, kind: .replied, day: 7, limit: 9)
+            _ = try test.store.counters.reserve(2, account: account, kind: .forwarded, day: 8, limit: 9)
+        }
+        #expect(try test.store.relay.forwardedByDomain(day: 7) == ["home.example": 6])
+        #expect(try test.store.relay.forwardedByDomain(day: 8) == ["home.example": 4])
+        #expect(try test.store.relay.forwardedByDomain(day: 9).isEmpty)
+    }
+
     @Test(arguments: Engine.all) func reservingNeverPassesTheLimit(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")

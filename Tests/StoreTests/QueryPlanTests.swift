@@ -33,6 +33,7 @@ import Testing
         _ = try store.tokens.deleteExpired(now: 1)
         try store.complaints.record(account: account, day: 1, now: 1)
         _ = try store.complaints.days(team: 1, since: 1)
+        _ = try store.relay.forwardedByDomain(day: 1)
         _ = try store.inboxes.userID(verified: TestStore.inbox("a@b.example"))
         _ = try store.addresses.issue(team: "juice", user: "u1", TestStore.change)
         try decide(store, address.account)

@@ -164,7 +164,7 @@ package struct RelayRepository: Sendable {
     }
 
     /// The inbox of a row, bound to the user in `user_id`; nil for NULL.
-    private func inbox(_ row: SQLRow) throws(StoreFailure) -> InboxAddress? {
+    func inbox(_ row: SQLRow) throws(StoreFailure) -> InboxAddress? {
         guard let user: Int64 = try row["user_id"], let sealed = try SealedValue(row: row, "address") else { return nil }
         return InboxAddress(try sealer.openAddress(sealed, .inbox(user: user)))
     }

@@ -9,7 +9,7 @@ import MailAuth
 import PosternConfiguration
 import Relay
 
-struct DoctorCommand: ParsableCommand {
+struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Check that everything works, and say how to fix what does not.",
         discussion: """
@@ -19,7 +19,8 @@ struct DoctorCommand: ParsableCommand {
             probe: a reply and a bounce written by doctor, sent through the running Postfix and milter and captured on their way out: \
             whether anything in them reveals the user. Sent only if the parts above found nothing broken. It needs root, to listen \
             where Postfix sends undeliverable mail (virtual_transport); no other mail is touched, and nothing of the probe remains.
-            outside: each relay domain as the DNS has it: MX, SPF, DKIM, DMARC with its reports, and PTR = HELO.
+            outside: each relay domain as the DNS has it: MX, SPF, DKIM, DMARC with its reports, MTA-STS, TLS-RPT, and PTR = HELO; \
+            block_lists; and whether yesterday much more was sent to a provider than in the week before.
 
             Nothing is changed. Exit status 0 if nothing is broken; warnings do not count.
             """)
@@ -49,7 +50,7 @@ struct DoctorCommand: ParsableCommand {
         }
     }
 
-    func run() throws {
+    func run() async throws {
         let environment = ProcessInfo.processInfo.environment
         let now = PosternClock.now()
         let facts = LocalProbe.gather(flag: options.config, environment: environment, set: options.set, now: now)
@@ -76,7 +77,7 @@ struct DoctorCommand: ParsableCommand {
         }
         if !skip.contains(.probe) { checks += probe(configuration, isHealthy: checks.worst != .broken, now: now) }
         if !skip.contains(.outside) {
-            checks += try outside(configuration, resolved, facts, heloName: heloName, relayhost: relayhost, now: now)
+            checks += try await outside(configuration, resolved, facts, heloName: heloName, relayhost: relayhost, now: now)
         }
         try finish(checks)
     }
@@ -132,7 +133,7 @@ struct DoctorCommand: ParsableCommand {
         _ configuration: Configuration, _ resolved: ResolvedConfiguration, _ facts: LocalFacts, heloName: String,
         relayhost: String?,
         now: Int64
-    ) throws -> [Check] {
+    ) async throws -> [Check] {
         let resolver = try dns.named(configuration, resolved)
         // One cause, one line.
         if let silence = resolver.silence([heloName] + configuration.relayDomains) { return [silence] }
@@ -147,12 +148,17 @@ struct DoctorCommand: ParsableCommand {
         var keys: [RelayDomainChecks.Key] = []
         let hasKeys = facts.keyFile == .fine && facts.database == .fine && facts.pendingMigrations.isEmpty
         if hasKeys {
-            keys = try options.withStore { store in
-                try store.dkimKeys.keys().filter(\.isPublished).map {
+            let (found, days) = try options.withStore { store in
+                let keys = try store.dkimKeys.keys().filter(\.isPublished).map {
                     RelayDomainChecks.Key(key: $0, publication: try DKIMKeyMaker.publication($0, in: store))
                 }
+                let today = Day.number(now)
+                return (keys, try (1...7).map { ReputationChecks.byProvider(try store.relay.forwardedByDomain(day: today - $0)) })
             }
+            keys = found
+            checks += ReputationChecks.warmUp(days)
         }
+        checks += ReputationChecks.blocked(host.addresses, lists: configuration.blockLists, resolver: resolver)
         var localParts = Set(configuration.localRecipients.keys)
         if configuration.operatorAddress != nil { localParts.formUnion(["postmaster", "abuse"]) }
         for (index, domain) in configuration.relayDomains.enumerated() {
@@ -161,6 +167,9 @@ struct DoctorCommand: ParsableCommand {
                 relayDomains: configuration.relayDomains, now: now, resolver: resolver)
             if index == 0, !configuration.relayDomains.contains(heloName) { checks += view.helo() }
             checks += view.mx() + view.spf() + (hasKeys ? view.dkim() : []) + view.dmarc()
+            // Where answers come from a file, nothing else is asked.
+            let policy = dns.dns == nil && view.announcesTransportPolicy ? await PolicyFile.fetch(view.transportPolicyURL) : nil
+            checks += view.transport(policy)
         }
         return checks
     }

@@ -42,6 +42,9 @@ package struct DMARCRecord: Sendable, Hashable {
     /// `fo`, as written; `0` by default.
     package let failureOptions: String
 
+    /// Tags of RFC 7489 that RFC 9989 ended, where the record has them.
+    package let endedTags: [String]
+
     /// The records read of late; nil for a text that is none.
     static let parsed = ParsedRecords<DMARCRecord?>(parse: DMARCRecord.init(parsing:))
 
@@ -61,6 +64,7 @@ package struct DMARCRecord: Sendable, Hashable {
             let value = isPrintable ? String(decoding: tag.value, as: UTF8.self) : ""
             values[tag.name] = values[tag.name] == nil ? value : ""
         }
+        endedTags = ["pct", "rf", "ri"].filter { values[$0] != nil }
         func word(_ name: String) -> String? { values[name]?.lowercased() }
         func policy(_ name: String) -> Policy? { word(name).flatMap(Policy.init) }
 

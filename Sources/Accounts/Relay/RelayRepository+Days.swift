@@ -1,0 +1,31 @@
+// How much went where on a day, for whoever watches a new host's reputation.
+
+import Database
+
+extension RelayRepository {
+    /// Accounts that are looked at for a day; of more, every second one, or third…
+    private static let sample: Int64 = 20_000
+
+    /// Messages forwarded on a day, by the domain of the inbox; an estimate where accounts are many.
+    /// - Parameter day: days since 1970 UTC.
+    package func forwardedByDomain(day: Int64) throws(StoreFailure) -> [String: Int] {
+        let accounts: Int64 =
+            try database.row(
+                "SELECT COUNT(*) AS found FROM daily_counters WHERE day = \(day) AND kind = \(CounterKind.forwarded)")?["found"]
+            ?? 0
+        let every = max(1, (accounts + Self.sample - 1) / Self.sample)
+        let rows = try database.rows(
+            """
+            SELECT c.count, i.user_id, i.address_key, i.address_sealed FROM daily_counters c
+            JOIN accounts a ON a.id = c.account_id JOIN inboxes i ON i.id = a.target_inbox
+            WHERE c.day = \(day) AND c.kind = \(CounterKind.forwarded) AND c.account_id % \(every) = 0
+            """)
+        var domains: [String: Int] = [:]
+        for row in rows {
+            guard let inbox = try inbox(row) else { continue }
+            let count: Int = try row["count"]
+            domains[inbox.revealed.domain.lowercased(), default: 0] += count * Int(every)
+        }
+        return domains
+    }
+}

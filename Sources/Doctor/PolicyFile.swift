@@ -1,0 +1,32 @@
+// Gets an MTA-STS policy over HTTPS.
+
+import AsyncHTTPClient
+import NIOCore
+import NIOPosix
+
+package enum PolicyFile {
+    /// What a policy may have at most, in octets (RFC 8461 section 3.3).
+    private static let limit = 65_536
+
+    /// Gets a policy. No redirects (RFC 8461 section 3.3), and no longer than a few seconds.
+    package static func fetch(_ url: String) async -> Result<String, CheckInputError> {
+        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, timeout: .init(connect: .seconds(3)))
+        configuration.decompression = .disabled
+        let client = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
+        let result: Result<String, CheckInputError>
+        do {
+            let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(5))
+            if response.status == .ok {
+                result = .success(String(buffer: try await response.body.collect(upTo: limit)))
+            } else {
+                result = .failure(CheckInputError("the response has status \(response.status.code)"))
+            }
+        } catch let error as HTTPClientError {
+            result = .failure(CheckInputError(error.shortDescription))
+        } catch {
+            result = .failure(CheckInputError("\(error)".prefix(200).split(whereSeparator: \.isNewline).joined(separator: " ")))
+        }
+        try? await client.shutdown()
+        return result
+    }
+}

@@ -99,6 +99,9 @@ private struct TimedDirectory: RelayDirectory {
     func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
         try base.recordComplaint(of: account, day: day)
     }
+    func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
+        try base.record(report, reporter: reporter, now: now)
+    }
     func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
         try base.confirm(token, author: author)
     }

@@ -58,5 +58,6 @@ extension Migration {
         Migration(57, "earlierSeen", PackageResources._057_earlierSeen_sql),
         Migration(58, "attestedPasskeys", PackageResources._058_attestedPasskeys_sql),
         Migration(59, "complaints", PackageResources._059_complaints_sql),
+        Migration(60, "aggregateReports", PackageResources._060_aggregateReports_sql),
     ]
 }

@@ -38,6 +38,7 @@ package struct Store: Sendable {
     package let apiKeys: APIKeyRepository
     package let rejections: RejectionRepository
     package let complaints: ComplaintRepository
+    package let aggregateReports: AggregateReportRepository
     package let retention: RetentionRepository
     package let accountList: AccountListRepository
     /// The keys in force. Another key file takes effect through it.
@@ -106,6 +107,7 @@ package struct Store: Sendable {
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         complaints = ComplaintRepository(events: events)
+        aggregateReports = AggregateReportRepository(database: database)
         retention = RetentionRepository(database: database)
         accountList = AccountListRepository(database: database)
     }

@@ -102,6 +102,10 @@ package struct ProbingDirectory: RelayDirectory {
         if account != ProbeIdentity.account { try base.recordComplaint(of: account, day: day) }
     }
 
+    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
+        try base.record(report, reporter: reporter, now: now)
+    }
+
     package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
         try base.confirm(token, author: author)
     }

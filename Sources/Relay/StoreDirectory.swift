@@ -228,6 +228,21 @@ package struct StoreDirectory: RelayDirectory {
         try reading { try store.complaints.record(account: Int64(account.rawValue), day: Int64(day), now: now()) }
     }
 
+    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
+        guard !isReadOnly else { return true }
+        let sources = report.messages.map { source, count in
+            AggregateReportRepository.Source(
+                address: source.address.description, passesDKIM: source.passesDKIM, passesSPF: source.passesSPF,
+                disposition: source.disposition, messages: count)
+        }
+        return try reading {
+            try store.aggregateReports.add(
+                AggregateReportRepository.Report(
+                    domain: report.domain, reporter: reporter, identifier: report.identifier, beginsAt: report.beginsAt,
+                    endsAt: report.endsAt, passed: report.passed, failed: report.failed), sources, now: now)
+        }
+    }
+
     package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {
         do {
             return try store.verifications.confirm(

@@ -138,6 +138,7 @@ struct HousekeepingService: Service {
         case .decisions: while try store.decisions.deleteExpired(before: before) == 1000 {}
         case .checks: while try store.checks.deleteExpired(before: before) == 1000 {}
         case .rejections: while try store.rejections.deleteExpired(before: before) == 1000 {}
+        case .dmarcReports: while try store.aggregateReports.deleteExpired(before: before) == 1000 {}
         case .audit: while try store.audit.deleteExpired(before: before) == 1000 {}
         default: break
         }

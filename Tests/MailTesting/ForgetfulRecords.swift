@@ -33,5 +33,6 @@ extension ForgetfulRecords {
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord { .recorded }
     package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {}
+    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool { true }
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
 }

@@ -19,6 +19,7 @@ package final class MemoryDirectory: RelayDirectory {
         var confirmed: [AnswerToken] = []
         var failures: [InboxFailure] = []
         var complaints: [AccountNumber] = []
+        var reports: [(reporter: String, report: AggregateReport)] = []
         var isDown = false
         /// How many more copies can be noted.
         var room = Int.max
@@ -55,6 +56,9 @@ package final class MemoryDirectory: RelayDirectory {
 
     /// The accounts whose users complained, in that order.
     package var complaints: [AccountNumber] { state.withLock(\.complaints) }
+
+    /// What receivers said, in that order.
+    package var reports: [(reporter: String, report: AggregateReport)] { state.withLock(\.reports) }
 
     package var storedCount: Int { state.withLock { $0.stored.count } }
 
@@ -183,6 +187,16 @@ package final class MemoryDirectory: RelayDirectory {
 
     package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
         try asked { $0.complaints.append(account) }
+    }
+
+    package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
+        try asked { state in
+            guard !state.reports.contains(where: { $0.reporter == reporter && $0.report.identifier == report.identifier }) else {
+                return false
+            }
+            state.reports.append((reporter, report))
+            return true
+        }
     }
 
     package func confirm(_ token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> Bool {

@@ -43,4 +43,36 @@ import Testing
         #expect(try late.storedAddress(token) == nil)
         #expect(try expiry() == 666 * Self.day)
     }
+
+    /// What receivers report is what `status --dmarc` shows; what only looks, as `postern explain`, writes nothing.
+    @Test func aReportIsWrittenDownAndShown() throws {
+        let runner = try CommandRunner.initialised()
+        #expect(try runner.succeed("status", "--dmarc").contains("No report came"))
+        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 0)
+        defer { try? installation.close() }
+        let now = Int64(Date().timeIntervalSince1970)
+        func record(_ address: String, _ count: Int, _ result: String) -> String {
+            """
+            <record><row><source_ip>\(address)</source_ip><count>\(count)</count><policy_evaluated>\
+            <disposition>reject</disposition><dkim>\(result)</dkim><spf>fail</spf></policy_evaluated></row></record>
+            """
+        }
+        let xml = """
+            <feedback><report_metadata><report_id>7</report_id><date_range><begin>\(now - 86_400)</begin><end>\(now)</end>\
+            </date_range></report_metadata><policy_published><domain>relay.example</domain></policy_published>\
+            \(record("192.0.2.1", 40, "pass"))\(record("198.51.100.9", 7, "fail"))</feedback>
+            """
+        let report = try #require(AggregateReport(xml: Array(xml.utf8), now: now))
+        let looking = StoreDirectory(store: installation.store, counters: nil) { now }
+        #expect(try looking.record(report, reporter: "big.example", now: now))
+        let relaying = StoreDirectory(store: installation.store, counters: CounterBuffer(installation.store.counters)) { now }
+        #expect(try relaying.record(report, reporter: "big.example", now: now))
+        #expect(try !relaying.record(report, reporter: "big.example", now: now))
+        let lines = try runner.succeed("status", "--dmarc").split(separator: "\n").map(String.init)
+        #expect(lines.contains("relay.example\tbig.example\t1\t40\t7"), "\(lines)")
+        #expect(lines.contains("198.51.100.9\t7\treject"), "\(lines)")
+        let json = try #require(try runner.json("status", "--dmarc") as? [String: Any])
+        #expect((json["receivers"] as? [[String: Any]])?.first?["failed"] as? Int == 7)
+        #expect((json["failing"] as? [[String: Any]])?.count == 1)
+    }
 }

@@ -34,6 +34,13 @@ import Testing
         try store.complaints.record(account: account, day: 1, now: 1)
         _ = try store.complaints.days(team: 1, since: 1)
         _ = try store.relay.forwardedByDomain(day: 1)
+        _ = try store.aggregateReports.add(
+            AggregateReportRepository.Report(
+                domain: "d", reporter: "r", identifier: "1", beginsAt: 1, endsAt: 2, passed: 1, failed: 1),
+            [.init(address: "a", passesDKIM: false, passesSPF: false, disposition: "none", messages: 1)], now: 1)
+        _ = try store.aggregateReports.summaries(since: 1)
+        _ = try store.aggregateReports.failing(since: 1, limit: 1)
+        _ = try store.aggregateReports.deleteExpired(before: 1)
         _ = try store.inboxes.userID(verified: TestStore.inbox("a@b.example"))
         _ = try store.addresses.issue(team: "juice", user: "u1", TestStore.change)
         try decide(store, address.account)

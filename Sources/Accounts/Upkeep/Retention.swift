@@ -25,8 +25,12 @@ package struct DataClass: Sendable, Hashable {
         name: "checks", standardDays: 400, range: 90...3650,
         reason: "Outcomes of challenges: policies look back 90 days, and read the time of the last pass.")
 
+    package static let dmarcReports = DataClass(
+        name: "dmarc-reports", standardDays: 90, range: 1...400,
+        reason: "What receivers report of mail in the relay domains' names: a season shows what changed.")
+
     /// Every kind, in the order of names.
-    package static let all: [DataClass] = [audit, checks, counters, decisions, rejections]
+    package static let all: [DataClass] = [audit, checks, counters, decisions, dmarcReports, rejections]
 }
 
 /// A kind of data and how long it is kept here.

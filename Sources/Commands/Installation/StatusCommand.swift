@@ -11,12 +11,20 @@ struct StatusCommand: ParsableCommand {
         discussion: """
             Reads the database, to which each running service reports every two seconds: all hosts of an installation show. \
             Exit status 0 if nothing needs attention, 1 otherwise. postern doctor checks more.
+
+            --dmarc shows instead what receivers report of mail in the relay domains' names (RFC 9990): have the reports sent to \
+            an address at a relay domain that is one of local_recipients. Only reports that are proved to be of their author are \
+            read.
             """)
+
+    @Flag(help: "What receivers reported in the last 30 days, and which hosts failed.")
+    var dmarc = false
 
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
     func run() throws {
+        if dmarc { return try AggregateReports.print(installation, output) }
         let report = try installation.withInstallation { try StatusReport($0, now: PosternClock.now()) }
         if output.json {
             try printJSON(report)

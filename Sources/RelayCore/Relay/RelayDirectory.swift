@@ -211,6 +211,11 @@ package protocol RelayRecords: Sendable {
     /// Records that the account's user complained about a message of the team (RFC 5965), for the team to be told. At once.
     func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure)
 
+    /// Records what a receiver says of mail in a relay domain's name.
+    /// - Parameter reporter: the domain that is proved to have written the report.
+    /// - Returns: false where it is known already, or there are too many of late.
+    func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool
+
     /// Adds one; may be written later, off the path of the mail.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
 }

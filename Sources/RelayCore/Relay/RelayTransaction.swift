@@ -19,6 +19,7 @@ package final class RelayTransaction {
     private var early: Refusal?
     private(set) var forward: ForwardSession?
     private var authentication: (any AuthenticationSession)?
+    private lazy var operatorMail = OperatorMail(engine: engine, client: client, now: now)
     private(set) var held: HeldBody?
     /// A message to a relay address that no one registered, and that the address's own user may have written: what it is answered
     /// otherwise.
@@ -105,11 +106,8 @@ package final class RelayTransaction {
     /// Takes the next header field. What is wrong with it is answered by `endHeader`.
     package func addHeader(_ field: HeaderField) {
         guard isOurs, early == nil else { return }
-        // Mail to the operator goes on unchanged: nothing in it can be wrong. Whether it is a complaint is all that is asked.
-        if case .operatorMail = scope {
-            if header.fields.isEmpty, field.isNamed("Content-Type"), field.isSafe { header.fields.append(field) }
-            return
-        }
+        // Mail to the operator goes on unchanged: nothing in it can be wrong.
+        if case .operatorMail = scope { return operatorMail.addHeader(field) }
         let limits = engine.settings.limits
         headerSize += field.bytes.count + 2
         messageSize = headerSize
@@ -140,12 +138,7 @@ package final class RelayTransaction {
     /// Ends the header section. A refusal thrown here is the answer to the whole message.
     package func endHeader() throws(Refusal) {
         if let early { throw early }
-        if case .operatorMail = scope {
-            if Complaint.isAnnounced(by: header) {
-                held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: false)
-            }
-            return
-        }
+        if case .operatorMail = scope { return operatorMail.endHeader() }
         switch engine.mark.trace(header) {
         case .ours: throw .loop
         case .hops(let hops): if hops > engine.settings.limits.hops { throw .loop }
@@ -188,13 +181,10 @@ package final class RelayTransaction {
         guard messageSize <= engine.settings.limits.messageSize else {
             throw .messageTooLarge(engine.settings.limits.messageSize)
         }
+        if case .operatorMail = scope { return try operatorMail.addBody(chunk) }
         forward?.update(body: chunk)
         authentication?.update(body: chunk)
-        do { try held?.append(chunk) } catch {
-            // A complaint too large to be read reaches the operator all the same.
-            guard case .operatorMail = scope, !error.isTemporary else { throw error }
-            held = nil
-        }
+        try held?.append(chunk)
     }
 
     /// As `addBody` for a buffer.
@@ -232,7 +222,7 @@ package final class RelayTransaction {
             switch scope {
             case .empty, .elsewhere: return RelayDecision(.untouched, reasons: [])
             case .operatorMail(let targets):
-                return operatorMail(to: targets, complaint: try complaint(turn))
+                return operatorMail(to: targets, read: try operatorMail.finish(turn))
             case .forward(let account): return try decideForward(account)
             case .reply(let number, let correspondents, let beside):
                 let message = try incoming(turn)
@@ -300,20 +290,12 @@ package final class RelayTransaction {
     }
 
     /// Mail to the operator: to the operator's address, with the null sender, so that nothing of ours ever answers it.
-    private func operatorMail(to targets: [AddrSpec], complaint: String?) -> RelayDecision {
+    private func operatorMail(to targets: [AddrSpec], read: RelayReason?) -> RelayDecision {
         RelayDecision(
             .relay,
             modifications: [.changeSender("<>")] + paths.map { .deleteRecipient($0) }
                 + targets.map { .addRecipient("<\($0.wireForm)>") },
-            reasons: [RelayReason("operator-mail")] + (complaint.map { [RelayReason("complaint", $0)] } ?? []))
-    }
-
-    /// Records a complaint that a feedback loop sent to the operator; nil where the report names no message of ours.
-    private func complaint(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String? {
-        guard let held else { return nil }
-        let report = try held.rewrite(turn: turn) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
-        guard let token = Complaint.token(in: report, engine: engine) else { return nil }
-        return try Complaint.record(token, engine: engine, day: day)
+            reasons: [RelayReason("operator-mail")] + [read].compactMap { $0 })
     }
 }
 

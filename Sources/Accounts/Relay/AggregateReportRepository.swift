@@ -1,0 +1,129 @@
+// What receivers report of mail in the name of relay domains (RFC 9990).
+
+import Database
+
+package struct AggregateReportRepository: Sendable {
+    let database: any Database
+
+    package struct Report: Sendable, Hashable {
+        package let domain: String
+        /// The domain that is proved to have written it.
+        package let reporter: String
+        package let identifier: String
+        /// Seconds since 1970.
+        package let beginsAt: Int64
+        package let endsAt: Int64
+        /// Messages.
+        package let passed: Int
+        package let failed: Int
+
+        package init(
+            domain: String, reporter: String, identifier: String, beginsAt: Int64, endsAt: Int64, passed: Int, failed: Int
+        ) {
+            self.domain = domain
+            self.reporter = reporter
+            self.identifier = identifier
+            self.beginsAt = beginsAt
+            self.endsAt = endsAt
+            self.passed = passed
+            self.failed = failed
+        }
+    }
+
+    /// Messages of one host that came out alike.
+    package struct Source: Sendable, Hashable {
+        package let address: String
+        package let passesDKIM: Bool
+        package let passesSPF: Bool
+        package let disposition: String
+        package let messages: Int
+
+        package init(address: String, passesDKIM: Bool, passesSPF: Bool, disposition: String, messages: Int) {
+            self.address = address
+            self.passesDKIM = passesDKIM
+            self.passesSPF = passesSPF
+            self.disposition = disposition
+            self.messages = messages
+        }
+    }
+
+    /// What a receiver said in a while.
+    package struct Summary: Sendable, Hashable {
+        package let domain: String
+        package let reporter: String
+        package let reports: Int
+        package let passed: Int
+        package let failed: Int
+    }
+
+    /// Reports that are taken in a day: receivers of a large relay send some hundred, and whoever can sign could send any number.
+    private static let dailyLimit: Int64 = 5_000
+
+    /// Adds a report.
+    /// - Returns: false where it is known, or there are too many of the last 24 hours.
+    package func add(_ report: Report, _ sources: [Source], now: Int64) throws(StoreFailure) -> Bool {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            let day: Int64 =
+                try connection.value("SELECT COUNT(*) FROM aggregate_reports WHERE received_at > \(now - 86_400)") ?? 0
+            guard day < Self.dailyLimit else { return false }
+            let number: Int64? = try connection.value(
+                """
+                INSERT INTO aggregate_reports (domain, reporter, identifier, begins_at, ends_at, received_at, passed, failed)
+                VALUES (\(report.domain), \(report.reporter), \(report.identifier), \(report.beginsAt), \(report.endsAt), \(now),
+                    \(report.passed), \(report.failed))
+                ON CONFLICT (reporter, identifier, domain) DO NOTHING RETURNING id
+                """)
+            guard let number else { return false }
+            for source in sources {
+                try connection.run(
+                    """
+                    INSERT INTO aggregate_sources (report_number, address, passes_dkim, passes_spf, disposition, messages)
+                    VALUES (\(number), \(source.address), \(source.passesDKIM), \(source.passesSPF), \(source.disposition),
+                        \(source.messages))
+                    """)
+            }
+            return true
+        }
+    }
+
+    /// What was received since a time, by domain and receiver, the most messages first.
+    package func summaries(since: Int64) throws(StoreFailure) -> [Summary] {
+        try database.rows(
+            """
+            SELECT domain, reporter, COUNT(*) AS reports, SUM(passed) AS passed, SUM(failed) AS failed FROM aggregate_reports
+            WHERE received_at >= \(since) GROUP BY domain, reporter ORDER BY SUM(passed) + SUM(failed) DESC, domain, reporter
+            """
+        ).map { row throws(StoreFailure) in
+            try Summary(
+                domain: row["domain"], reporter: row["reporter"], reports: row["reports"], passed: row["passed"],
+                failed: row["failed"])
+        }
+    }
+
+    /// The hosts whose mail did not pass, the most messages first.
+    package func failing(since: Int64, limit: Int) throws(StoreFailure) -> [Source] {
+        try database.rows(
+            """
+            SELECT s.address, s.disposition, SUM(s.messages) AS messages FROM aggregate_reports r
+            CROSS JOIN aggregate_sources s
+            WHERE s.report_number = r.id AND r.received_at >= \(since) AND s.passes_dkim = 0 AND s.passes_spf = 0
+            GROUP BY s.address, s.disposition ORDER BY SUM(s.messages) DESC, s.address, s.disposition LIMIT \(limit)
+            """
+        ).map { row throws(StoreFailure) in
+            try Source(
+                address: row["address"], passesDKIM: false, passesSPF: false, disposition: row["disposition"],
+                messages: row["messages"])
+        }
+    }
+
+    /// Deletes reports received before a time, at most `limit`; how many.
+    package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(
+                """
+                DELETE FROM aggregate_reports WHERE id IN
+                    (SELECT id FROM aggregate_reports WHERE received_at < \(time) LIMIT \(limit))
+                """)
+        }
+    }
+}

@@ -1,0 +1,181 @@
+// DMARC aggregate reports (RFC 9990): which hosts sent mail in the name of a relay domain, as a receiver of that mail says.
+
+import Foundation
+import MailAuth
+import Support
+
+/// What one receiver says of one relay domain, for a day mostly.
+package struct AggregateReport: Sendable, Hashable {
+    /// Messages of one host that came out alike.
+    package struct Source: Sendable, Hashable {
+        package let address: IPAddress
+        /// Whether DKIM passed and was aligned; the same of SPF.
+        package let passesDKIM: Bool
+        package let passesSPF: Bool
+        /// What was done with them: `none`, `quarantine` or `reject`.
+        package let disposition: String
+
+        package var passes: Bool { passesDKIM || passesSPF }
+    }
+
+    /// The domain whose DMARC record asked for the report; lower case.
+    package let domain: String
+    /// By which its author tells it apart.
+    package let identifier: String
+    /// Seconds since 1970.
+    package let beginsAt: Int64
+    package let endsAt: Int64
+    /// Messages that passed, and that did not.
+    package private(set) var passed = 0
+    package private(set) var failed = 0
+    /// The messages of each host: as many hosts as are kept apart, those that came first.
+    package private(set) var messages: [Source: Int] = [:]
+
+    /// Hosts that are kept apart.
+    private static let maximumSources = 200
+    /// Messages of a record at most.
+    private static let maximumCount = 1_000_000_000
+    /// Seconds that a report may be about; a day is usual.
+    private static let longest: Int64 = 8 * 86_400
+
+    /// Reads the XML of RFC 9990 section 3 (and of RFC 7489 appendix C, which most write); nil where it is not a report.
+    /// - Parameter now: seconds since 1970; a report is about what was.
+    package init?(xml: [UInt8], now: Int64) {
+        var (values, record): ([String: String], [String: String]) = ([:], [:])
+        var records: [[String: String]] = []
+        let isRead = XMLReader.read(xml) { path, text in
+            switch path.first == "feedback" ? Array(path.dropFirst()) : [] {
+            case ["report_metadata", "report_id"], ["policy_published", "domain"], ["report_metadata", "date_range", "begin"],
+                ["report_metadata", "date_range", "end"]:
+                values[path.last ?? ""] = text
+            case ["record", "row", "source_ip"], ["record", "row", "count"], ["record", "row", "policy_evaluated", "disposition"],
+                ["record", "row", "policy_evaluated", "dkim"], ["record", "row", "policy_evaluated", "spf"]:
+                record[path.last ?? ""] = text
+            case ["record"]:
+                records.append(record)
+                record = [:]
+            default: break
+            }
+        }
+        guard isRead, let domain = values["domain"]?.lowercased(), let identifier = values["report_id"],
+            (1...256).contains(identifier.utf8.count), let begin = values["begin"].flatMap(Int64.init),
+            let end = values["end"].flatMap(Int64.init), begin > 0, end >= begin, end - begin <= Self.longest,
+            end <= now + 86_400
+        else { return nil }
+        (self.domain, self.identifier, beginsAt, endsAt) = (domain, identifier, begin, end)
+        for record in records { add(record) }
+    }
+
+    /// A record in error counts for nothing.
+    private mutating func add(_ record: [String: String]) {
+        guard let address = record["source_ip"].flatMap({ IPAddress($0) }), let count = record["count"].flatMap(Int.init),
+            (1...Self.maximumCount).contains(count)
+        else { return }
+        let disposition = record["disposition"]?.lowercased() ?? ""
+        let source = Source(
+            address: address, passesDKIM: record["dkim"]?.lowercased() == "pass", passesSPF: record["spf"]?.lowercased() == "pass",
+            disposition: ["none", "quarantine", "reject"].contains(disposition) ? disposition : "none")
+        if source.passes { passed += count } else { failed += count }
+        if messages[source] != nil || messages.count < Self.maximumSources { messages[source, default: 0] += count }
+    }
+}
+
+/// The little of XML that reports use: elements and their text. What has a document type is refused, as entities are how XML reads
+/// files and fills memory; attributes, comments and processing instructions are passed over.
+enum XMLReader {
+    private static let maximumDepth = 16
+    /// Octets of text of an element that are kept.
+    private static let maximumText = 1_024
+
+    /// Goes through a document. Calls back at the end of each element with the names of those it is within and its own, without
+    /// prefixes, and its text, trimmed.
+    /// - Returns: false where it is not well-formed as far as that is looked at; what was called back before counts for nothing.
+    static func read(_ document: [UInt8], _ element: (_ path: [String], _ text: String) -> Void) -> Bool {
+        var rest = document[...]
+        if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }
+        var (path, texts, hasRoot): ([String], [[UInt8]], Bool) = ([], [], false)
+        func take(_ octets: some Sequence<UInt8>) {
+            guard !texts.isEmpty, texts[texts.count - 1].count < maximumText else { return }
+            texts[texts.count - 1] += octets
+        }
+        while let first = rest.first {
+            guard first == UInt8(ascii: "<") else {
+                let text = rest.prefix { $0 != UInt8(ascii: "<") }
+                take(unescaped(text))
+                rest = rest.dropFirst(text.count)
+                continue
+            }
+            if rest.starts(with: Array("<!--".utf8)) {
+                guard let after = behind("-->", in: rest) else { return false }
+                rest = after
+            } else if rest.starts(with: Array("<![CDATA[".utf8)) {
+                guard let after = behind("]]>", in: rest) else { return false }
+                take(rest[(rest.startIndex + 9)..<(after.startIndex - 3)])
+                rest = after
+            } else if rest.starts(with: Array("<?".utf8)) {
+                guard let after = behind("?>", in: rest) else { return false }
+                rest = after
+            } else {
+                guard let end = tagEnd(rest), rest[rest.startIndex + 1] != UInt8(ascii: "!") else { return false }
+                let tag = rest[(rest.startIndex + 1)..<end]
+                rest = rest[(end + 1)...]
+                if tag.first == UInt8(ascii: "/") {
+                    guard let open = path.last, open == name(tag.dropFirst()) else { return false }
+                    let text = String(decoding: texts.removeLast(), as: UTF8.self)
+                    element(path, text.trimmingCharacters(in: .whitespacesAndNewlines))
+                    path.removeLast()
+                } else {
+                    guard path.count < maximumDepth, !(path.isEmpty && hasRoot) else { return false }
+                    hasRoot = true
+                    path.append(name(tag))
+                    if tag.last == UInt8(ascii: "/") {
+                        element(path, "")
+                        path.removeLast()
+                    } else {
+                        texts.append([])
+                    }
+                }
+            }
+        }
+        return hasRoot && path.isEmpty
+    }
+
+    private static func behind(_ mark: String, in text: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        let mark = Array(mark.utf8)
+        var index = text.startIndex
+        while index + mark.count <= text.endIndex {
+            if text[index] == mark[0], text[index..<(index + mark.count)].elementsEqual(mark) { return text[(index + mark.count)...] }
+            index += 1
+        }
+        return nil
+    }
+
+    /// Where a tag ends: not within a quoted value.
+    private static func tagEnd(_ text: ArraySlice<UInt8>) -> Int? {
+        var quote: UInt8?
+        for index in text.indices.dropFirst() {
+            switch (text[index], quote) {
+            case (UInt8(ascii: ">"), nil): return index
+            case (UInt8(ascii: "\""), nil), (UInt8(ascii: "'"), nil): quote = text[index]
+            case (let octet, let open?) where octet == open: quote = nil
+            default: break
+            }
+        }
+        return nil
+    }
+
+    private static func name(_ tag: ArraySlice<UInt8>) -> String {
+        let whole = tag.prefix { $0 > 0x20 && $0 != UInt8(ascii: "/") }
+        return String(decoding: whole.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).last ?? [], as: UTF8.self)
+    }
+
+    /// Text with the five entities of XML itself; others stay as they are, as nothing that is read has them.
+    private static func unescaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
+        guard text.contains(UInt8(ascii: "&")) else { return Array(text.prefix(maximumText)) }
+        var string = String(decoding: text.prefix(maximumText), as: UTF8.self)
+        for (entity, sign) in [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")] {
+            string = string.replacing(entity, with: sign)
+        }
+        return Array(string.utf8)
+    }
+}

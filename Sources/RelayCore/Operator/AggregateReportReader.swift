@@ -1,0 +1,46 @@
+// Finds the aggregate report in a message to the operator, and unpacks it.
+
+import InternetMessage
+
+enum AggregateReportReader {
+    /// Octets of a report at most, unpacked. Those of large domains have some hundred thousand.
+    private static let limit = 8_000_000
+
+    /// Whether a message says that it is a report (RFC 9990 section 4.1: the form of the Subject).
+    static func isAnnounced(by header: HeaderSection) -> Bool {
+        let subject = (header.first("Subject")?.decodedValue ?? "").lowercased()
+        return subject.contains("report domain:") && subject.contains("submitter:")
+    }
+
+    /// The report; nil where there is none that can be read.
+    static func read(header: HeaderSection, body: [UInt8], now: Int64) -> AggregateReport? {
+        let work = WorkBudget(octets: body.count)
+        for part in MIMEPart.parse(header: header, body: body).flattened where !part.isComposite && isPacked(part.contentType) {
+            guard let octets = part.transferEncoding.decode(body[part.bodyRange])?.bytes, let xml = unpacked(octets, work),
+                let report = AggregateReport(xml: xml, now: now)
+            else { continue }
+            return report
+        }
+        return nil
+    }
+
+    /// Types that reports come as; some say no more than that they are octets.
+    private static func isPacked(_ type: ContentType) -> Bool {
+        ["gzip", "x-gzip", "zip", "x-zip-compressed", "x-zip", "octet-stream", "xml"].contains {
+            type.matches("application", $0)
+        } || type.matches("text", "xml")
+    }
+
+    private static func unpacked(_ octets: [UInt8], _ work: WorkBudget) -> [UInt8]? {
+        guard let kind = Archive(octets) else { return octets.count <= limit ? octets : nil }
+        guard kind == .gzip || kind == .zip, let start = kind.deflated(in: octets).first else { return nil }
+        var xml: [UInt8] = []
+        octets.withUnsafeBufferPointer { all in
+            Inflater(work: work).inflate(UnsafeBufferPointer(rebasing: all[start...])) { piece in
+                xml += piece
+                return xml.count <= limit
+            }
+        }
+        return xml.count <= limit && !work.isSpent ? xml : nil
+    }
+}

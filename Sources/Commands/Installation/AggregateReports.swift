@@ -30,7 +30,8 @@ enum AggregateReports {
         }
         guard !summaries.isEmpty else {
             return Swift.print(
-                "No report came in the last \(days) days. rua of the DMARC record has to name one of local_recipients: see postern doctor.")
+                "No report came in the last \(days) days. rua of the DMARC record has to name one of local_recipients: see postern doctor."
+            )
         }
         Table(
             header: ["DOMAIN", "RECEIVER", "REPORTS", "PASSED", "FAILED"],

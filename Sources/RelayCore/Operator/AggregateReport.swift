@@ -48,7 +48,8 @@ package struct AggregateReport: Sendable, Hashable {
             case ["report_metadata", "report_id"], ["policy_published", "domain"], ["report_metadata", "date_range", "begin"],
                 ["report_metadata", "date_range", "end"]:
                 values[path.last ?? ""] = text
-            case ["record", "row", "source_ip"], ["record", "row", "count"], ["record", "row", "policy_evaluated", "disposition"],
+            case ["record", "row", "source_ip"], ["record", "row", "count"],
+                ["record", "row", "policy_evaluated", "disposition"],
                 ["record", "row", "policy_evaluated", "dkim"], ["record", "row", "policy_evaluated", "spf"]:
                 record[path.last ?? ""] = text
             case ["record"]:
@@ -73,15 +74,16 @@ package struct AggregateReport: Sendable, Hashable {
         else { return }
         let disposition = record["disposition"]?.lowercased() ?? ""
         let source = Source(
-            address: address, passesDKIM: record["dkim"]?.lowercased() == "pass", passesSPF: record["spf"]?.lowercased() == "pass",
+            address: address, passesDKIM: record["dkim"]?.lowercased() == "pass",
+            passesSPF: record["spf"]?.lowercased() == "pass",
             disposition: ["none", "quarantine", "reject"].contains(disposition) ? disposition : "none")
         if source.passes { passed += count } else { failed += count }
         if messages[source] != nil || messages.count < Self.maximumSources { messages[source, default: 0] += count }
     }
 }
 
-/// The little of XML that reports use: elements and their text. What has a document type is refused, as entities are how XML reads
-/// files and fills memory; attributes, comments and processing instructions are passed over.
+/// The little of XML that reports use: elements and their text. What has a document type is refused, as entities are how XML
+/// reads files and fills memory; attributes, comments and processing instructions are passed over.
 enum XMLReader {
     private static let maximumDepth = 16
     /// Octets of text of an element that are kept.
@@ -144,7 +146,9 @@ enum XMLReader {
         let mark = Array(mark.utf8)
         var index = text.startIndex
         while index + mark.count <= text.endIndex {
-            if text[index] == mark[0], text[index..<(index + mark.count)].elementsEqual(mark) { return text[(index + mark.count)...] }
+            if text[index] == mark[0], text[index..<(index + mark.count)].elementsEqual(mark) {
+                return text[(index + mark.count)...]
+            }
             index += 1
         }
         return nil
@@ -166,7 +170,8 @@ enum XMLReader {
 
     private static func name(_ tag: ArraySlice<UInt8>) -> String {
         let whole = tag.prefix { $0 > 0x20 && $0 != UInt8(ascii: "/") }
-        return String(decoding: whole.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).last ?? [], as: UTF8.self)
+        return String(
+            decoding: whole.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).last ?? [], as: UTF8.self)
     }
 
     /// Text with the five entities of XML itself; others stay as they are, as nothing that is read has them.

@@ -1,5 +1,5 @@
-// Mail to the operator's mailboxes that programs write: complaints and reports about DMARC. All of it goes on unchanged; what these
-// two say is written down on the way. Other mail is not looked into.
+// Mail to the operator's mailboxes that programs write: complaints and reports about DMARC. All of it goes on unchanged; what
+// these two say is written down on the way. Other mail is not looked into.
 
 import InternetMessage
 import MailAuth
@@ -66,12 +66,14 @@ final class OperatorMail {
                 "complaint", try Complaint.record(token, engine: engine, day: UInt64(max(0, now) / 86_400)))
         case .aggregate:
             // Anyone can write here: what is not proved to be of its author says nothing.
-            guard let authentication, let author = try? Reply.prove(header, evidence: authentication.finish(), client: client).author
+            guard let authentication,
+                let author = try? Reply.prove(header, evidence: authentication.finish(), client: client).author
             else { return RelayReason("dmarc-report", "not proved") }
             let report = try body.rewrite(turn: turn) { bytes throws(Refusal) in
                 AggregateReportReader.read(header: header, body: bytes, now: now)
             }
-            guard let report, engine.settings.relayDomains.contains(where: { DomainName.isEqualOrBelow($0, report.domain) }) else {
+            guard let report, engine.settings.relayDomains.contains(where: { DomainName.isEqualOrBelow($0, report.domain) })
+            else {
                 return RelayReason("dmarc-report", report == nil ? "not readable" : "of another domain")
             }
             let isNew = try Refusal.deferring(engine.directory.record(report, reporter: author.asciiDomain, now: now))

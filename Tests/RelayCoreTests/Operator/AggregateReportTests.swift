@@ -118,13 +118,16 @@ import Testing
         #expect(Self.report(begin: "1", end: "1763596799") == nil, "it is about decades")
         #expect(Self.report(records: "<record>") == nil && Self.report(records: "</record>") == nil)
         #expect(Self.report(records: String(repeating: "<a>", count: 30) + String(repeating: "</a>", count: 30)) == nil)
-        for text in ["", "<", "<feedback", "<feedback>", "</feedback>", "<feedback/><feedback/>", "<![CDATA[", "<!--", "<?", "&"] {
+        for text in ["", "<", "<feedback", "<feedback>", "</feedback>", "<feedback/><feedback/>", "<![CDATA[", "<!--", "<?", "&"]
+        {
             #expect(AggregateReport(xml: Array(text.utf8), now: Fixture.now) == nil, "\(text)")
         }
     }
 
     @Test func recordsInErrorCountForNothingAndManyHostsAreSummedUp() throws {
-        let wrong = [("nowhere", "1"), ("192.0.2.1", "0"), ("192.0.2.1", "-1"), ("192.0.2.1", "1e3"), ("192.0.2.1", "99999999999")]
+        let wrong = [
+            ("nowhere", "1"), ("192.0.2.1", "0"), ("192.0.2.1", "-1"), ("192.0.2.1", "1e3"), ("192.0.2.1", "99999999999"),
+        ]
         let records = wrong.map { Self.record($0.0, $0.1) }.joined()
         #expect(try #require(Self.report(records: records)).failed == 0)
         let many = (0..<500).map { Self.record("10.0.\($0 / 250).\($0 % 250)", "2", dkim: $0 < 100 ? "pass" : "fail") }.joined()

@@ -255,7 +255,7 @@ let package = Package(
             name: "MailCommands",
             dependencies: [
                 "Accounts", "CommandSupport", "DNSClient", "Database", "Doctor", "InternetMessage", "MailAuth", "Milter",
-                "PosternConfiguration", "PostfixSetup", "Relay", argumentParser,
+                "PosternConfiguration", "PostfixSetup", "Relay", "Support", argumentParser,
             ], path: "Sources/Commands/Mail", swiftSettings: strict),
         .target(
             name: "FraudBench",
@@ -439,7 +439,8 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "Monitoring", "PosternConfiguration", "PosternMetrics",
+                "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "MailCommands", "Monitoring", "PosternConfiguration",
+                "PosternMetrics",
                 "Accounts", "Database", "PasskeyTesting", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP",
                 "Service", "postern",
                 logging,

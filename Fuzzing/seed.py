@@ -49,6 +49,12 @@ for path in files(vectors):
         if 'reply' in kind:
             lines = crlf(octets).split(b'\r\n')
             add('reply', b'\r\n'.join(line for line in lines if not line.lower().startswith(b'from:')).replace(b'{{inbox}}', b'anna@inbox.example'))
+for path in files(vectors / 'dmarc'):
+    message(path.read_bytes(), ['header', 'mime', 'report'])
+    octets = path.read_bytes().split(b'base64\r\n\r\n', 1)[-1].split(b'\r\n--', 1)[0]
+    packed = base64.b64decode(octets)
+    add('archive', packed)
+    if packed[:1] == b'<': add('aggregate', packed)
 for path in files(project / 'Tests/InternetMessageTests/Vectors'):
     for line in path.read_bytes().splitlines():
         add('addresses', line.split(b'\t')[0])

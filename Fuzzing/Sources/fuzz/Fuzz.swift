@@ -8,7 +8,8 @@ typealias FuzzTarget = @Sendable (_ input: [UInt8]) -> Void
 /// All targets by name; scripts/fuzz reads this list from `fuzz -help_targets=1`.
 let targets: [String: FuzzTarget] = [
     "header": HeaderFuzzing.header, "mime": HeaderFuzzing.mime, "addresses": HeaderFuzzing.addresses,
-    "reply": ReplyFuzzing.reply, "report": ReplyFuzzing.report, "archive": ReplyFuzzing.archive,
+    "reply": ReplyFuzzing.reply, "report": ReplyFuzzing.report, "aggregate": ReplyFuzzing.aggregate,
+    "archive": ReplyFuzzing.archive,
     "dkim": AuthFuzzing.dkim, "spf": AuthFuzzing.spf, "dns": AuthFuzzing.dns,
     "json": TokenFuzzing.json, "jws": TokenFuzzing.jws, "authorize": SignInFuzzing.authorize,
     "cel": PolicyFuzzing.expression, "policy": PolicyFuzzing.policy,

@@ -36,6 +36,13 @@ enum ReplyFuzzing {
         _ = ReportReader.read(header: message.header, body: Array(message.body))
     }
 
+    static let aggregate: FuzzTarget = { input in
+        guard let report = AggregateReport(xml: input, now: Fixture.now) else { return }
+        require(
+            report.messages.values.reduce(0, +) <= report.passed + report.failed, "hosts have no more messages than there are")
+        require(report.messages.count <= 200, "a report holds so many hosts at most")
+    }
+
     static let archive: FuzzTarget = { input in
         let work = WorkBudget(limit: 1 << 22)
         let names = ReplyNames(

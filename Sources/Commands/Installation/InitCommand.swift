@@ -22,7 +22,7 @@ struct InitCommand: ParsableCommand {
 
             Run it as the user that postern serve will run as.
 
-            With --database the store is in PostgreSQL. Further hosts get copies of postern.yaml and postern.keys. Keep the             password out of the URL: libpq finds it in ~/.pgpass of that user.
+            With --database the store is in PostgreSQL. Further hosts get copies of postern.yaml and postern.keys. Keep the password out of the URL: libpq finds it in ~/.pgpass of that user.
             """)
 
     @Option(help: ArgumentHelp("The folder to create.", valueName: "dir"))

@@ -10,7 +10,11 @@ import Relay
 
 struct SetupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "setup", abstract: "Attach Postern to other programs.", subcommands: [SetupPostfixCommand.self])
+        commandName: "setup", abstract: "Be led through a first start, or attach Postern to Postfix.",
+        discussion: """
+            Without a subcommand, on a terminal: asks for domain, host and address, and leads through installation, DNS, Postfix, the \
+            service and a message to yourself. Each step is a command, which is shown before it is run.
+            """, subcommands: [SetupPostfixCommand.self])
 }
 
 struct SetupPostfixCommand: ParsableCommand {

@@ -1,0 +1,100 @@
+// The guided first start: what it asks, what it runs, and that it can be run again.
+
+import Foundation
+import PostfixHarness
+import Testing
+
+@testable import MailCommands
+
+@Suite struct SetupGuideTests {
+    /// Someone with these answers; commands succeed but those named.
+    private final class Person: SetupDialogue {
+        var answers: [String]
+        let failing: String?
+        let existing: Set<String>
+        var said: [String] = []
+        var commands: [String] = []
+
+        init(_ answers: [String], failing: String? = nil, existing: Set<String> = []) {
+            (self.answers, self.failing, self.existing) = (answers, failing, existing)
+        }
+
+        func say(_ text: String) { said.append(text) }
+        func answer() -> String? { answers.isEmpty ? nil : answers.removeFirst() }
+        func run(_ command: [String]) -> Int32 {
+            let text = command.joined(separator: " ")
+            commands.append(text)
+            return text == failing ? 1 : 0
+        }
+        func succeeds(_ command: [String]) -> Bool { existing.contains(command.joined(separator: " ")) }
+    }
+
+    private static let situation = SetupSituation(configuration: "/d/postern.yaml", hostname: "mx.relay.example")
+
+    @Test func aFirstStartIsTenCommandsThatAreShown() throws {
+        let person = Person(["relay.example", "", "you@home.example", "y", "", "yes"])
+        try SetupGuide(dialogue: person, situation: Self.situation).run()
+        #expect(
+            person.commands == [
+                "postern init --directory /d --relay-domain relay.example --operator-address you@home.example --set hostname=mx.relay.example",
+                "postern setup postfix", "postern setup postfix --apply", "postfix reload", "postern config check",
+                "systemctl enable --now postern", "postern team add try --name A try", "postern source add try you@home.example",
+                "postern user add you --inbox you@home.example --verified", "postern address issue try you", "postern doctor",
+            ])
+        #expect(person.said.contains { $0.contains("relay.example. IN MX 10 mx.relay.example.") })
+        for command in person.commands {
+            #expect(person.said.contains { $0.hasPrefix("$ ") && $0.filter { $0 != "\"" } == "$ " + command }, "\(command)")
+        }
+    }
+
+    @Test func wrongAnswersAreAskedAgainAndNothingIsDoneWithThem() throws {
+        let person = Person(["", "not a domain", "relay.example", "mx", "mx.relay.example", "you", "me@relay.example"])
+        #expect(throws: SetupGuide.Ending.noMoreAnswers) { try SetupGuide(dialogue: person, situation: Self.situation).run() }
+        #expect(person.commands.isEmpty)
+        #expect(person.said.contains("\"me@relay.example\" must not be at the relay domain."))
+    }
+
+    @Test func whatIsDoneIsLeftOut() throws {
+        var situation = Self.situation
+        situation.isInstalled = true
+        situation.switchesUser = true
+        (situation.hasPostfix, situation.hasSystemd) = (false, false)
+        let as_ = "runuser -u postern -- "
+        let person = Person(
+            ["", "you@home.example"], existing: [as_ + "postern team show try", as_ + "postern user show you"])
+        try SetupGuide(dialogue: person, situation: situation).run()
+        #expect(
+            person.commands == [
+                as_ + "postern dkim dns", as_ + "postern config check", as_ + "postern address issue try you", "postern doctor",
+            ])
+    }
+
+    @Test func aCommandThatFailsEndsIt() {
+        let person = Person(
+            ["relay.example", "", "you@home.example", "n"], failing: "postern setup postfix")
+        #expect(throws: SetupGuide.Ending.failed) { try SetupGuide(dialogue: person, situation: Self.situation).run() }
+        #expect(person.commands.count == 2)
+    }
+
+    /// With the real commands, on a terminal of its own.
+    @Test func onATerminalTheInstallationIsMade() throws {
+        let runner = try CommandRunner()
+        let folder = runner.folder.appendingPathComponent("data").path
+        let run = try ManagedProcess(
+            "/usr/bin/env", ["script", "-qec", "\(CommandRunner.executable.path) setup", "/dev/null"],
+            environment: ["POSTERN_CONFIG": folder + "/postern.yaml", "TERM": "dumb", "SHELL": "/bin/bash"],
+            directory: runner.folder.path)
+        run.writeInput("relay.example\nmx.relay.example\nyou@home.example\n")
+        try run.waitForLine(containing: "2. The DNS")
+        run.closeInput()
+        _ = try run.waitForExit()
+        #expect(run.output.contains("$ postern init") || run.output.contains("postern init --directory"))
+        #expect(run.output.contains("_domainkey.relay.example"))
+        #expect(FileManager.default.fileExists(atPath: folder + "/postern.keys"))
+    }
+
+    @Test func withoutATerminalItSaysWhatToUse() throws {
+        let runner = try CommandRunner()
+        try runner.fail("setup", status: 64, saying: "postern init, postern setup postfix")
+    }
+}

@@ -471,7 +471,7 @@ let package = Package(
                 "PosternSQLite", "PostfixHarness", "PostfixSetup", "PostgresHarness", "RelayHarness", "TestSupport", "postern",
                 "postfix-test-filter",
             ],
-            exclude: ["README.md", "Cases", "Pages", "RelayCases"], swiftSettings: strict),
+            exclude: ["README.md", "Cases", "IntegrationCases", "Pages", "RelayCases"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

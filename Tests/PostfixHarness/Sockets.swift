@@ -124,6 +124,17 @@ package enum FreePort {
         }
         throw HarnessError("no free port")
     }
+
+    /// Waits until a program listens on a port that it was told; throws where it ends before.
+    package static func waitUntilServed(_ port: UInt16, by process: ManagedProcess) throws {
+        let end = Date(timeIntervalSinceNow: standardTimeout)
+        while (try? Socket.connect(port: port, timeout: 1)) == nil {
+            guard process.isRunning, Date() < end else {
+                throw HarnessError("nobody listens on port \(port):\n\(process.executable): \(process.output)")
+            }
+            usleep(20_000)
+        }
+    }
 }
 
 /// Reads CRLF-ended lines from a socket.

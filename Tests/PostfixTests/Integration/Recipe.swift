@@ -1,0 +1,62 @@
+// What docs/INTEGRATION.md tells the reader to write into files: the tests run with that text, so that it is right.
+
+import Foundation
+import PostfixHarness
+import RelayHarness
+
+enum Recipe {
+    private static let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../../docs/INTEGRATION.md").standardizedFileURL
+
+    /// The block whose first line is `# FILE`, with paths and ports of the page exchanged for those of a test.
+    /// - Throws: where there is no such block, or one of the texts is not in it: then the test would run with something else.
+    static func text(_ file: String, _ replacements: [String: String]) throws -> String {
+        let blocks = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "\n```")
+        guard let block = blocks.first(where: { $0.split(separator: "\n").dropFirst().first ?? "" == "# \(file)" }) else {
+            throw HarnessError("docs/INTEGRATION.md has no block that begins with # \(file)")
+        }
+        let lines = block.split(separator: "\n", omittingEmptySubsequences: false).dropFirst(2)
+        return try replacements.reduce(lines.joined(separator: "\n") + "\n") { text, replacement in
+            guard text.contains(replacement.key) else { throw HarnessError("\(file): \(replacement.key) is not in the recipe") }
+            return text.replacingOccurrences(of: replacement.key, with: replacement.value)
+        }
+    }
+
+    /// The same of main.cf, as names and values; every `inet:127.0.0.1:8891` is the socket of the fixture.
+    static func postfix(
+        _ file: String, beside fixture: RelayFixture, _ replacements: [String: String] = [:]
+    ) throws -> [String: String] {
+        let lines = try text(file, replacements).split(separator: "\n").filter { $0.contains("=") && !$0.hasPrefix("#") }
+        return lines.reduce(into: [:]) { settings, line in
+            let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            settings[parts[0]] = parts[1].replacingOccurrences(of: "inet:127.0.0.1:8891", with: fixture.socket)
+        }
+    }
+}
+
+/// A folder for a program's files, which everyone may enter; removed with the last reference.
+final class ProgramFolder {
+    let path = NSTemporaryDirectory() + "postern-beside-" + UUID().uuidString.prefix(8).lowercased()
+
+    init() throws {
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Writes a file, making the folders that it is in.
+    @discardableResult
+    func write(_ name: String, _ text: String) throws -> String {
+        let file = URL(fileURLWithPath: "\(path)/\(name)")
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: file)
+        return file.path
+    }
+
+    /// Gives everything in it to a user of the system.
+    func give(to user: String) throws {
+        let result = try ManagedProcess.run("/bin/chown", ["-R", "\(user):", path])
+        guard result.status == 0 else { throw HarnessError("chown: \(result.output)") }
+    }
+}

@@ -65,6 +65,7 @@ enum PrivateConfiguration {
             proxywrite unix - - n - 1 proxymap
             smtp unix - - n - - smtp
             relay unix - - n - - smtp
+            lmtp unix - - n - - lmtp
             showq unix n - n - - showq
             error unix - - n - - error
             retry unix - - n - - error

@@ -21,7 +21,9 @@ private func needs(_ program: String, _ package: String) -> any SuiteTrait & Tes
 
 @Suite(needsPostfix) struct IntegrationTests {
     @Test func thereAreCases() {
-        for program in ["opendkim", "rspamd"] { #expect(!cases(program).isEmpty, "\(program)") }
+        for program in ["dovecot", "opendkim", "postsrsd", "rspamd", "smarthost"] {
+            #expect(!cases(program).isEmpty, "\(program)")
+        }
     }
 
     @Suite(needs(OpenDKIM.program, "opendkim")) struct BesideOpenDKIM {
@@ -39,5 +41,25 @@ private func needs(_ program: String, _ package: String) -> any SuiteTrait & Tes
             }
             #expect(failure == nil, "\(failure ?? "")")
         }
+    }
+
+    @Suite(needs(PostSRSd.program, "postsrsd")) struct BesidePostSRSd {
+        @Test(arguments: cases("postsrsd")) func testcase(_ name: String) throws {
+            let neighbour = try PostSRSd(excludesRelayDomains: !name.contains("without"))
+            let failure = try RelayCase.run(name, in: folder, neighbours: [neighbour])
+            #expect(failure == nil, "\(failure ?? "")")
+        }
+    }
+
+    @Suite(.enabled(if: Dovecot.isThere, "skipped: dovecot-lmtpd 2.3 is not installed (make test-tools)")) struct BesideDovecot {
+        @Test(arguments: cases("dovecot")) func testcase(_ name: String) throws {
+            let failure = try RelayCase.run(name, in: folder, neighbours: [Dovecot()])
+            #expect(failure == nil, "\(failure ?? "")")
+        }
+    }
+
+    @Test(arguments: cases("smarthost")) func smarthost(_ name: String) throws {
+        let failure = try RelayCase.run(name, in: folder, neighbours: [Smarthost()])
+        #expect(failure == nil, "\(failure ?? "")")
     }
 }

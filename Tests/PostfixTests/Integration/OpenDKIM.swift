@@ -6,6 +6,7 @@ import RelayHarness
 
 final class OpenDKIM: RelayNeighbour {
     static let program = "/usr/sbin/opendkim"
+    static let isThere = FileManager.default.isExecutableFile(atPath: program)
 
     private let folder: ProgramFolder
     private let port: UInt16

@@ -14,6 +14,12 @@ protocol RelayNeighbour {
     func stop()
     /// What it said so far, for the message of a failed test.
     var log: String { get }
+    /// What did not come out as the case's own sections say, once Postfix is done.
+    func failures(_ outline: TestCase) -> [String]
+}
+
+extension RelayNeighbour {
+    func failures(_ outline: TestCase) -> [String] { [] }
 }
 
 enum RelayCase {
@@ -43,7 +49,8 @@ enum RelayCase {
         let testCase = try TestCase(name: name, text: filled(text, variables), folder: folder)
         // After what the neighbours set, so that a case can show what goes wrong otherwise.
         if !neighbours.isEmpty, !testCase.settings.isEmpty { try fixture.postfix.set(testCase.settings) }
-        let failures = try testCase.run(postfix: fixture.postfix, sink: fixture.sink)
+        let failures =
+            try testCase.run(postfix: fixture.postfix, sink: fixture.sink) + neighbours.flatMap { $0.failures(testCase) }
         guard !failures.isEmpty else { return nil }
         let logs = [fixture.postfix.logTail, (try? fixture.process.output) ?? ""] + neighbours.map(\.log)
         return "\(testCase.description)\n\((failures + logs).joined(separator: "\n"))"

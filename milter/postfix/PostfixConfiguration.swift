@@ -70,14 +70,14 @@ package struct PostfixConfiguration: Sendable, Hashable {
     /// RFC 6409 and RFC 8314, by name and number.
     private static let submissionPorts: Set = ["submission", "submissions", "smtps", "465", "587"]
 
-    /// The parameters that the plan looks at.
+    /// The parameters that the plan and doctor look at.
     static var names: [String] {
         let inputs = PostfixInputs(relayDomains: [], socket: "", hostName: "")
         return PostfixSettings.main(inputs).map(\.name) + PostfixSettings.errorLimitNames + [
             "transport_maps", "mydestination", "relay_domains", "virtual_alias_domains", "myhostname", "mail_name",
             "smtpd_milter_maps", "smtpd_discard_ehlo_keyword_address_maps", "receive_override_options",
             "smtpd_recipient_limit", "smtpd_tls_cert_file", "smtpd_tls_chain_files", "smtpd_tls_eccert_file",
-            "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory",
+            "mailbox_size_limit", "virtual_mailbox_limit", "queue_directory", "relayhost", "mail_owner",
         ]
     }
 

@@ -68,6 +68,10 @@ package enum PostfixSettings {
                     "smtpd_relay_restrictions", "reject_unauth_destination",
                     "a copy goes only to relay domains, whatever its client"
                 ),
+                (
+                    "smtpd_milters", inputs.socket,
+                    "the outer smtpd has already passed the message through your other filters, which would judge their own marks"
+                ),
                 ("smtpd_recipient_restrictions", "", "the outer smtpd has already checked or limited this"),
                 ("smtpd_client_restrictions", "", "the outer smtpd has already checked or limited this"),
                 ("smtpd_helo_restrictions", "", "the outer smtpd has already checked or limited this"),

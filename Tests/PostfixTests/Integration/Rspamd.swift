@@ -52,9 +52,6 @@ final class Rspamd: RelayNeighbour {
         try FreePort.waitUntilServed(port, by: process)
         try fixture.postfix.set(
             Recipe.postfix("/etc/postfix/main.cf, with rspamd", beside: fixture, ["11332": "\(port)"]))
-        if fixture.fanOutPort != 0 {
-            try fixture.postfix.setMaster("127.0.0.1:\(fixture.fanOutPort)/inet/smtpd_milters=\(fixture.socket)")
-        }
     }
 
     func stop() { process?.end() }

@@ -53,7 +53,8 @@ TEST_TOOLS = dkimpy==1.1.8 pynacl==1.6.2 schemathesis==4.32.5 pyjwt==2.15.1 cryp
 LEMONLDAP = liblemonldap-ng-portal-perl starman libstring-random-perl libio-string-perl libcrypt-openssl-bignum-perl libconvert-base32-perl \
 	libmime-tools-perl libunicode-string-perl libemail-sender-perl libimage-magick-perl libgd-securityimage-perl
 test-tools: packages .build/test-tools/.installed
-	@scripts/packages dpkg-dev iproute2 chromium chromium-driver prometheus postgresql-15 curl jq nginx-light libapache2-mod-auth-openidc $(LEMONLDAP)
+	@scripts/packages dpkg-dev iproute2 chromium chromium-driver prometheus postgresql-15 curl jq nginx-light caddy libapache2-mod-auth-openidc \
+		opendkim rspamd postsrsd dovecot-lmtpd $(LEMONLDAP)
 .build/test-tools/.installed: Makefile
 	python3 -m venv .build/test-tools
 	.build/test-tools/bin/pip install -q $(TEST_TOOLS)

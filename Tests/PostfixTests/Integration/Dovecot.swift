@@ -12,7 +12,7 @@ final class Dovecot: RelayNeighbour {
         && (try? ManagedProcess.run(program, ["--version"]).output.hasPrefix("2.3")) == true
 
     private let folder: ProgramFolder
-    private var process: ManagedProcess?
+    private var process: NeighbourProgram?
 
     init() throws { folder = try ProgramFolder() }
 
@@ -41,7 +41,7 @@ final class Dovecot: RelayNeighbour {
             \(recipe)
             """)
         try folder.give(to: "nobody")
-        let process = try ManagedProcess(Self.program, ["-F", "-c", file])
+        let process = try NeighbourProgram(Self.program, ["-F", "-c", file], in: folder)
         self.process = process
         try process.waitForLine(containing: "starting up")
         // What the operator had before the relay came, but for the way out; then the relay.
@@ -66,5 +66,5 @@ final class Dovecot: RelayNeighbour {
         }
     }
 
-    func stop() { process?.end() }
+    func stop() { process?.stop() }
 }

@@ -11,7 +11,7 @@ final class OpenDKIM: RelayNeighbour {
     private let folder: ProgramFolder
     private let port: UInt16
     private let key: OperatorKey
-    private var process: ManagedProcess?
+    private var process: NeighbourProgram?
 
     init() throws {
         folder = try ProgramFolder()
@@ -42,12 +42,12 @@ final class OpenDKIM: RelayNeighbour {
         let configuration = try Recipe.text("/etc/opendkim.conf", paths.merging(["8894": "\(port)"]) { $1 })
         let file = try folder.write("opendkim.conf", configuration + "TestPublicKeys \(keys)\nRequireSafeKeys no\n")
         try folder.give(to: "opendkim")
-        let process = try ManagedProcess(Self.program, ["-f", "-x", file])
+        let process = try NeighbourProgram(Self.program, ["-f", "-x", file], in: folder)
         self.process = process
-        try FreePort.waitUntilServed(port, by: process)
+        try process.waitUntilServed(port)
         try fixture.postfix.set(
             Recipe.postfix("/etc/postfix/main.cf, with opendkim", beside: fixture, ["8894": "\(port)"]))
     }
 
-    func stop() { process?.end() }
+    func stop() { process?.stop() }
 }

@@ -10,7 +10,7 @@ final class PostSRSd: RelayNeighbour {
     private let folder: ProgramFolder
     private let ports: (forward: UInt16, reverse: UInt16)
     private let excludesRelayDomains: Bool
-    private var process: ManagedProcess?
+    private var process: NeighbourProgram?
 
     /// - Parameter excludesRelayDomains: whether it is set up as it should be.
     init(excludesRelayDomains: Bool) throws {
@@ -31,15 +31,15 @@ final class PostSRSd: RelayNeighbour {
         }
         let values = Dictionary(uniqueKeysWithValues: lines.map { (String($0[0]), String($0[1])) })
         let excluded = try excludesRelayDomains ? value("SRS_EXCLUDE_DOMAINS", values) : ""
-        let process = try ManagedProcess(
+        let process = try NeighbourProgram(
             Self.program,
             [
                 "-f", "\(ports.forward)", "-r", "\(ports.reverse)", "-d", value("SRS_DOMAIN", values), "-s", secret, "-a", "=",
                 "-n",
                 "4", "-N", "4", "-u", "postsrsd", "-l", "127.0.0.1", "-X\(excluded)",
-            ])
+            ], in: folder)
         self.process = process
-        for port in [ports.forward, ports.reverse] { try FreePort.waitUntilServed(port, by: process) }
+        for port in [ports.forward, ports.reverse] { try process.waitUntilServed(port) }
         try fixture.postfix.set(
             Recipe.postfix(
                 "/etc/postfix/main.cf, with postsrsd", beside: fixture,
@@ -51,5 +51,5 @@ final class PostSRSd: RelayNeighbour {
         return value
     }
 
-    func stop() { process?.end() }
+    func stop() { process?.stop() }
 }

@@ -60,3 +60,36 @@ final class ProgramFolder {
         guard result.status == 0 else { throw HarnessError("chown: \(result.output)") }
     }
 }
+
+/// A program that may have children of its own, in a folder that goes with it.
+final class NeighbourProgram {
+    private let process: ManagedProcess
+
+    /// Starts it. A shell is between: when its input ends, because of `stop` or because this process is gone, it ends the program
+    /// in good order, with all its children, and removes the folder.
+    init(_ executable: String, _ arguments: [String], in folder: ProgramFolder) throws {
+        let script = """
+            folder=$1; shift
+            "$@" </dev/null & child=$!
+            cat >/dev/null
+            kill -TERM $child
+            wait $child
+            rm -rf "$folder"
+            """
+        process = try ManagedProcess("/bin/sh", ["-c", script, "sh", folder.path, executable] + arguments)
+    }
+
+    deinit { stop() }
+
+    var output: String { process.output }
+
+    func waitUntilServed(_ port: UInt16) throws { try FreePort.waitUntilServed(port, by: process) }
+
+    func waitForLine(containing text: String) throws { try process.waitForLine(containing: text) }
+
+    /// Ends it, and waits until it is gone. May be called again.
+    func stop() {
+        process.closeInput()
+        _ = try? process.waitForExit()
+    }
+}

@@ -11,7 +11,7 @@ final class Rspamd: RelayNeighbour {
     private let folder: ProgramFolder
     private let port: UInt16
     private let key: OperatorKey
-    private var process: ManagedProcess?
+    private var process: NeighbourProgram?
 
     init() throws {
         folder = try ProgramFolder()
@@ -44,15 +44,15 @@ final class Rspamd: RelayNeighbour {
         for worker in ["normal", "controller"] { try folder.write("etc/local.d/worker-\(worker).inc", "enabled = false;\n") }
         try folder.give(to: Self.user)
         let folders = ["LOCAL_CONFDIR": "etc", "DBDIR": "db", "RUNDIR": "run", "LOGDIR": "log"]
-        let process = try ManagedProcess(
+        let process = try NeighbourProgram(
             Self.program,
             ["-f", "-u", Self.user, "-g", Self.user, "-c", "/etc/rspamd/rspamd.conf"]
-                + folders.flatMap { ["--var", "\($0.key)=\(folder.path)/\($0.value)"] })
+                + folders.flatMap { ["--var", "\($0.key)=\(folder.path)/\($0.value)"] }, in: folder)
         self.process = process
-        try FreePort.waitUntilServed(port, by: process)
+        try process.waitUntilServed(port)
         try fixture.postfix.set(
             Recipe.postfix("/etc/postfix/main.cf, with rspamd", beside: fixture, ["11332": "\(port)"]))
     }
 
-    func stop() { process?.end() }
+    func stop() { process?.stop() }
 }

@@ -96,8 +96,8 @@ private struct TimedDirectory: RelayDirectory {
     func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord { try base.recordFailure(failure, of: account, rate: rate) }
-    func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
-        try base.recordComplaint(of: account, day: day)
+    func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+        try base.recordComplaint(of: account, mark: mark, day: day)
     }
     func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {
         try base.record(report, reporter: reporter, now: now)

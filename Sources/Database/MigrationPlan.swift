@@ -43,6 +43,8 @@ package struct MigrationStep: Sendable, Hashable {
 struct MigrationReader {
     private let dialect: Dialect
     private var made: Set<String> = []
+    /// Tables that were made and filled, by one that their rows come from.
+    private var filled: [String: String] = [:]
 
     init(_ dialect: Dialect) { self.dialect = dialect }
 
@@ -50,7 +52,9 @@ struct MigrationReader {
         var passes: [MigrationStep.Pass] = []
         var (removed, added): ([String], Set<String>) = ([], [])
         func pass(_ table: String, _ work: MigrationStep.Work) {
-            if !made.contains(table) { passes.append(MigrationStep.Pass(table: table, work: work)) }
+            // What was made and filled has as many rows as what it was filled from.
+            guard let table = made.contains(table) ? filled[table] : table else { return }
+            passes.append(MigrationStep.Pass(table: table, work: work))
         }
         func remove(_ name: String) {
             // What this very migration added was never there before.
@@ -62,7 +66,12 @@ struct MigrationReader {
             case .createIndex(let table): pass(table, .read)
             case .dropTable(let table): if made.remove(table) == nil { remove(table) }
             case .renameTable(let table, let name):
-                if made.remove(table) != nil { made.insert(name) } else { removed.append(table) }
+                if made.remove(table) != nil {
+                    made.insert(name)
+                    filled[name] = filled.removeValue(forKey: table)
+                } else {
+                    removed.append(table)
+                }
             case .addColumn(let table, let column, let isChecked):
                 added.insert("\(table).\(column)")
                 if isChecked { pass(table, .read) }
@@ -73,6 +82,11 @@ struct MigrationReader {
                 remove("\(table).\(column)")
                 added.insert("\(table).\(name)")
             case .change(let tables): for table in tables { pass(table, .rewrite) }
+            case .fill(let table, let sources):
+                for source in sources { pass(source, .rewrite) }
+                if made.contains(table), let source = sources.first {
+                    filled[table] = made.contains(source) ? filled[source] : source
+                }
             case .other: break
             }
         }
@@ -105,8 +119,10 @@ struct SchemaStatement {
         case addColumn(String, String, isChecked: Bool)
         case dropColumn(String, String)
         case renameColumn(String, String, String)
-        /// Rows of these tables are written, or read to be written elsewhere.
+        /// Rows of these tables are written.
         case change([String])
+        /// Rows of the others are written into the first.
+        case fill(String, [String])
     }
 
     /// Words and names, without signs between them.
@@ -143,7 +159,8 @@ struct SchemaStatement {
             }
         case ("UPDATE", _): return .change([word(1)])
         case ("DELETE", "FROM"): return .change([word(2)])
-        case ("INSERT", "INTO"): return .change(words.indices.filter { words[$0] == "FROM" }.suffix(1).map { word($0 + 1) })
+        case ("INSERT", "INTO"):
+            return .fill(word(2), words.indices.filter { ["FROM", "JOIN"].contains(words[$0]) }.map { word($0 + 1) }.reversed())
         default: return .other
         }
     }

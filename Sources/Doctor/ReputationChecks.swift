@@ -9,34 +9,51 @@ package enum ReputationChecks {
     package static func blocked(_ addresses: [IPAddress], lists: [String], resolver: any DNSResolver) -> [Check] {
         lists.map { list in
             let name = "block list \(list)"
-            var listed: [String] = []
-            for address in addresses {
-                let query = address.reverseName.replacing(".in-addr.arpa", with: "").replacing(".ip6.arpa", with: "") + "." + list
-                switch resolver.query(query, .a) {
-                case .temporaryFailure(let reason):
-                    return .warning(
-                        name, "\(list) gives no answer: \(reason)", remedy: "try again later, or take it out of block_lists")
-                case .noData, .nxDomain: continue
-                case .records(let records):
-                    let answers = records.compactMap { record -> [UInt8]? in
-                        if case .address(let octets) = record { octets } else { nil }
-                    }
-                    // 127.255.255.0/24 is how lists say that they do not answer this resolver.
-                    if answers.contains(where: { $0.starts(with: [127, 255, 255]) }) {
-                        return .warning(
-                            name, "\(list) does not answer your resolver, as it does for no public one",
-                            remedy: "use a resolver of your own (docs/OPERATING.md), or take it out of block_lists")
-                    }
-                    if answers.contains(where: { $0.first == 127 }) { listed.append(address.description) }
-                }
+            // Every list has this entry (RFC 5782 section 5): one that lacks it is misspelt, or no more.
+            switch answer("2.0.0.127." + list, resolver) {
+            case .listed: break
+            case .refused:
+                return .warning(
+                    name, "\(list) does not answer your resolver, as it does for no public one",
+                    remedy: "use a resolver of your own (docs/OPERATING.md), or take it out of block_lists")
+            case .notListed, .unknown:
+                return .warning(
+                    name, "\(list) does not answer as a block list does",
+                    remedy: "look at its name in block_lists, and try again later")
             }
+            let found = addresses.map { address in
+                (address, answer(query(address) + "." + list, resolver))
+            }
+            let listed = found.filter { $0.1 == .listed }.map(\.0.description)
             guard listed.isEmpty else {
                 return .broken(
                     name, "\(list) lists \(listed.joined(separator: ", ")): who uses it refuses your mail",
                     remedy: "read there why, fix that, and ask for removal")
             }
+            guard found.allSatisfy({ $0.1 == .notListed }) else {
+                return .warning(name, "\(list) gives no answer for this host", remedy: "try again later")
+            }
             return .ok(name, "\(list) does not list this host")
         }
+    }
+
+    private enum Answer { case listed, notListed, refused, unknown }
+
+    /// 127.0.0.0/8 is what lists answer, and 127.255.255.0/24 how they say that they do not answer this resolver.
+    private static func answer(_ name: String, _ resolver: any DNSResolver) -> Answer {
+        switch resolver.query(name, .a) {
+        case .temporaryFailure: return .unknown
+        case .noData, .nxDomain: return .notListed
+        case .records(let records):
+            var octets: [[UInt8]] = []
+            for case .address(let found) in records { octets.append(found) }
+            if octets.contains(where: { $0.starts(with: [127, 255, 255]) }) { return .refused }
+            return octets.contains { $0.first == 127 } ? .listed : .unknown
+        }
+    }
+
+    private static func query(_ address: IPAddress) -> String {
+        address.reverseName.replacing(".in-addr.arpa", with: "").replacing(".ip6.arpa", with: "")
     }
 
     /// Below this many messages on a day no provider looks at how they rise.

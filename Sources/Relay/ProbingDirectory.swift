@@ -98,8 +98,8 @@ package struct ProbingDirectory: RelayDirectory {
         account == ProbeIdentity.account ? .recorded : try base.recordFailure(failure, of: account, rate: rate)
     }
 
-    package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
-        if account != ProbeIdentity.account { try base.recordComplaint(of: account, day: day) }
+    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+        account == ProbeIdentity.account ? true : try base.recordComplaint(of: account, mark: mark, day: day)
     }
 
     package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {

@@ -223,9 +223,11 @@ package struct StoreDirectory: RelayDirectory {
         }
     }
 
-    package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
-        guard !isReadOnly else { return }
-        try reading { try store.complaints.record(account: Int64(account.rawValue), day: Int64(day), now: now()) }
+    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+        guard !isReadOnly else { return true }
+        return try reading {
+            try store.complaints.record(account: Int64(account.rawValue), mark: mark, day: Int64(day), now: now())
+        }
     }
 
     package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {

@@ -55,8 +55,9 @@ import Testing
                     APIFixture.change)
             }
             let account = try fixture.address(user: user, team: "juice").account.number
-            for day in days {
-                try fixture.store.complaints.record(account: account, day: today - Int64(day), now: fixture.now)
+            for (mark, day) in days.enumerated() {
+                _ = try fixture.store.complaints.record(
+                    account: account, mark: [UInt8(mark)], day: today - Int64(day), now: fixture.now)
             }
         }
         let items = try await fixture.ask(.get, "/v1/complaints", key: juice).json["items"].items

@@ -32,7 +32,7 @@ extension ForgetfulRecords {
     package func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord { .recorded }
-    package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {}
+    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool { true }
     package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool { true }
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {}
 }

@@ -185,8 +185,12 @@ package final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    package func recordComplaint(of account: AccountNumber, day: UInt64) throws(DirectoryFailure) {
-        try asked { $0.complaints.append(account) }
+    package func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool {
+        try asked { state in
+            guard state.once.insert("complaint \(account.rawValue) \(mark) \(day)").inserted else { return false }
+            state.complaints.append(account)
+            return true
+        }
     }
 
     package func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool {

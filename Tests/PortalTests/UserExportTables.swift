@@ -5,7 +5,8 @@ enum UserExportTables {
     static let notPersonal: [String: String] = [
         "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation",
         "service_minutes": "of the installation", "used_challenges": "hashes of random numbers",
-        "policies": "of the installation", "policy_names": "of the installation", "policy_team_bindings": "of teams",
+        "aggregate_reports": "of the installation", "aggregate_sources": "of the installation", "policies": "of the installation",
+        "policy_names": "of the installation", "policy_team_bindings": "of teams",
         "policy_app_bindings": "of teams", "policy_changes": "of the installation", "policy_hosts": "of the installation",
         "consumed_nonces": "keyed hashes without a user", "upgraded_accounts": "keyed hashes of a team's own accounts",
         "idempotency_keys": "keyed hashes of requests of teams", "verified_signups": "keyed hashes, gone after two days",

@@ -32,13 +32,14 @@ import Testing
     private static let situation = SetupSituation(configuration: "/d/postern.yaml", hostname: "mx.relay.example")
 
     @Test func aFirstStartIsTenCommandsThatAreShown() throws {
-        let person = Person(["relay.example", "", "you@home.example", "y", "", "yes"])
+        let person = Person(["relay.example", "", "you@home.example", "", "y", "yes"])
         try SetupGuide(dialogue: person, situation: Self.situation).run()
         #expect(
             person.commands == [
                 "postern init --directory /d --relay-domain relay.example --operator-address you@home.example --set hostname=mx.relay.example",
-                "postern setup postfix", "postern setup postfix --apply", "postfix reload", "postern config check",
-                "systemctl enable --now postern", "postern team add try --name A try", "postern source add try you@home.example",
+                "postern config check", "systemctl enable --now postern", "postern setup postfix",
+                "postern setup postfix --apply", "postfix reload", "postern team add try --name A try",
+                "postern source add try you@home.example",
                 "postern user add you --inbox you@home.example --verified", "postern address issue try you", "postern doctor",
             ])
         #expect(person.said.contains { $0.contains("relay.example. IN MX 10 mx.relay.example.") })
@@ -48,7 +49,9 @@ import Testing
     }
 
     @Test func wrongAnswersAreAskedAgainAndNothingIsDoneWithThem() throws {
-        let person = Person(["", "not a domain", "relay.example", "mx", "mx.relay.example", "you", "me@relay.example"])
+        let person = Person([
+            "", "not a domain", "relay.example.", "Relay.example", "mx", "mx.relay.example", "you", "me@relay.example",
+        ])
         #expect(throws: SetupGuide.Ending.noMoreAnswers) { try SetupGuide(dialogue: person, situation: Self.situation).run() }
         #expect(person.commands.isEmpty)
         #expect(person.said.contains("\"me@relay.example\" must not be at the relay domain."))
@@ -71,7 +74,7 @@ import Testing
 
     @Test func aCommandThatFailsEndsIt() {
         let person = Person(
-            ["relay.example", "", "you@home.example", "n"], failing: "postern setup postfix")
+            ["relay.example", "", "you@home.example", "n"], failing: "postern config check")
         #expect(throws: SetupGuide.Ending.failed) { try SetupGuide(dialogue: person, situation: Self.situation).run() }
         #expect(person.commands.count == 2)
     }
@@ -91,6 +94,17 @@ import Testing
         #expect(run.output.contains("$ postern init") || run.output.contains("postern init --directory"))
         #expect(run.output.contains("_domainkey.relay.example"))
         #expect(FileManager.default.fileExists(atPath: folder + "/postern.keys"))
+    }
+
+    /// It wrote into the folder above, or a file of another name than it then looked for.
+    @Test func theInstallationIsMadeWhereTheConfigurationIsLookedFor() throws {
+        let runner = try CommandRunner()
+        let folder = runner.folder.path
+        func found(_ path: String) throws -> String { try SetupSituation.here(["POSTERN_CONFIG": path]).configuration }
+        #expect(try found(folder + "/new/") == folder + "/new/postern.yaml")
+        #expect(try found(folder) == folder + "/postern.yaml")
+        #expect(try found(folder + "/new/postern.yaml") == folder + "/new/postern.yaml")
+        #expect(throws: (any Error).self) { try found(folder + "/new/relay.yaml") }
     }
 
     @Test func withoutATerminalItSaysWhatToUse() throws {

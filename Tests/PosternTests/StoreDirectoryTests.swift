@@ -70,7 +70,7 @@ import Testing
         #expect(try !relaying.record(report, reporter: "big.example", now: now))
         let lines = try runner.succeed("status", "--dmarc").split(separator: "\n").map(String.init)
         #expect(lines.contains("relay.example\tbig.example\t1\t40\t7"), "\(lines)")
-        #expect(lines.contains("198.51.100.9\t7\treject"), "\(lines)")
+        #expect(lines.contains("198.51.100.9\t1\t7\treject"), "\(lines)")
         let json = try #require(try runner.json("status", "--dmarc") as? [String: Any])
         #expect((json["receivers"] as? [[String: Any]])?.first?["failed"] as? Int == 7)
         #expect((json["failing"] as? [[String: Any]])?.count == 1)

@@ -153,6 +153,10 @@ import Testing
             Migration(
                 version: 5, name: "keepsName",
                 sql: """
+                    CREATE TABLE copy (id {id}, a {int}) {strict};
+                    INSERT INTO copy (a) SELECT a FROM old;
+                    ALTER TABLE copy RENAME TO copied;
+                    CREATE INDEX copied_a ON copied (a);
                     DROP INDEX old_a; ALTER TABLE old ADD COLUMN x {int};
                     UPDATE old SET x = a; ALTER TABLE old DROP COLUMN a; ALTER TABLE old RENAME COLUMN x TO a
                     """),
@@ -163,7 +167,7 @@ import Testing
         #expect(passes(0).isEmpty && plan[0].removed.isEmpty)
         #expect(passes(1) == ["read 3 old", "rewrite 3 old", "rewrite 3 old", "read 3 old"] && plan[1].removed.isEmpty)
         #expect(plan[2].removed == ["old.b", "gone", "old.d"])
-        #expect(passes(3) == ["rewrite 3 old", "rewrite 3 old"] && plan[3].removed.isEmpty)
+        #expect(passes(3) == ["rewrite 3 old", "read 3 old", "rewrite 3 old", "rewrite 3 old"] && plan[3].removed.isEmpty)
         #expect(plan[0].octets == 0 && plan[1].octets == 3 * (40 + 600 + 600 + 40))
         // Nothing was changed, and what is planned can be done.
         #expect(try Migrator(migrations: migrations).plan(database) == plan)

@@ -31,7 +31,7 @@ import Testing
             try store.tokens.insert("t", purpose: .reverse, account: account, address: correspondent, expiresAt: nil, now: 1)
         }
         _ = try store.tokens.deleteExpired(now: 1)
-        try store.complaints.record(account: account, day: 1, now: 1)
+        _ = try store.complaints.record(account: account, mark: [1], day: 1, now: 1)
         _ = try store.complaints.days(team: 1, since: 1)
         _ = try store.relay.forwardedByDomain(day: 1)
         _ = try store.aggregateReports.add(

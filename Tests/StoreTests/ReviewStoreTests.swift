@@ -43,7 +43,10 @@ import Testing
             team: "juice", app: TestDecisions.clientID, url: EndpointURL("https://hooks.juice.example/events"), TestStore.change)
         let account = try test.account("u1")
         let day = TestStore.now / 86_400
-        for _ in 0..<2 { try store.complaints.record(account: account, day: day, now: TestStore.now) }
+        for mark in [1, 2] as [UInt8] {
+            #expect(try store.complaints.record(account: account, mark: [mark], day: day, now: TestStore.now))
+        }
+        #expect(try !store.complaints.record(account: account, mark: [2], day: day, now: TestStore.now), "once a day")
         let events = try store.outbox.events(limit: 10)
         #expect(events.map(\.type) == [.spamComplaint, .spamComplaint] && events.allSatisfy { $0.email == nil })
         #expect(Set(events.map(\.eventTime)).count == 2)
@@ -51,8 +54,8 @@ import Testing
         // Once the user has left the app, its team has no business with them.
         _ = try store.grants.revokeAll(account: account, TestStore.change)
         let told = try store.outbox.events(limit: 10).count
-        try store.complaints.record(account: account, day: day + 1, now: TestStore.now)
-        try store.complaints.record(account: account + 1_000, day: day, now: TestStore.now)
+        #expect(try store.complaints.record(account: account, mark: [2], day: day + 1, now: TestStore.now))
+        #expect(try !store.complaints.record(account: account + 1_000, mark: [2], day: day, now: TestStore.now))
         #expect(try store.outbox.events(limit: 10).count == told)
         let team = try store.teams.team("juice").number
         let days = try store.complaints.days(team: team, since: day)

@@ -56,16 +56,20 @@ package struct AggregateReportRepository: Sendable {
         package let failed: Int
     }
 
-    /// Reports that are taken in a day: receivers of a large relay send some hundred, and whoever can sign could send any number.
-    private static let dailyLimit: Int64 = 5_000
+    /// Reports that are taken in a day, of one author and of all: receivers of a large relay send some hundred, and whoever can sign
+    /// could send any number, in place of those of others.
+    private static let dailyLimit: Int64 = 50
+    private static let wholeLimit: Int64 = 5_000
 
     /// Adds a report.
     /// - Returns: false where it is known, or there are too many of the last 24 hours.
     package func add(_ report: Report, _ sources: [Source], now: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            let day: Int64 =
-                try connection.value("SELECT COUNT(*) FROM aggregate_reports WHERE received_at > \(now - 86_400)") ?? 0
-            guard day < Self.dailyLimit else { return false }
+            let since = now - 86_400
+            let own: Int64? = try connection.value(
+                "SELECT COUNT(*) FROM aggregate_reports WHERE reporter = \(report.reporter) AND received_at > \(since)")
+            let all: Int64? = try connection.value("SELECT COUNT(*) FROM aggregate_reports WHERE received_at > \(since)")
+            guard own ?? 0 < Self.dailyLimit, all ?? 0 < Self.wholeLimit else { return false }
             let number: Int64? = try connection.value(
                 """
                 INSERT INTO aggregate_reports (domain, reporter, identifier, begins_at, ends_at, received_at, passed, failed)
@@ -100,19 +104,27 @@ package struct AggregateReportRepository: Sendable {
         }
     }
 
-    /// The hosts whose mail did not pass, the most messages first.
-    package func failing(since: Int64, limit: Int) throws(StoreFailure) -> [Source] {
+    /// A host whose mail did not pass, as so many receivers say.
+    package struct Failing: Sendable, Hashable {
+        package let address: String
+        package let disposition: String
+        package let reporters: Int
+        package let messages: Int
+    }
+
+    /// The hosts whose mail did not pass, first those that the most receivers name: one alone may say anything.
+    package func failing(since: Int64, limit: Int) throws(StoreFailure) -> [Failing] {
         try database.rows(
             """
-            SELECT s.address, s.disposition, SUM(s.messages) AS messages FROM aggregate_reports r
-            CROSS JOIN aggregate_sources s
+            SELECT s.address, s.disposition, COUNT(DISTINCT r.reporter) AS reporters, SUM(s.messages) AS messages
+            FROM aggregate_reports r CROSS JOIN aggregate_sources s
             WHERE s.report_number = r.id AND r.received_at >= \(since) AND s.passes_dkim = 0 AND s.passes_spf = 0
-            GROUP BY s.address, s.disposition ORDER BY SUM(s.messages) DESC, s.address, s.disposition LIMIT \(limit)
+            GROUP BY s.address, s.disposition
+            ORDER BY COUNT(DISTINCT r.reporter) DESC, SUM(s.messages) DESC, s.address, s.disposition LIMIT \(limit)
             """
         ).map { row throws(StoreFailure) in
-            try Source(
-                address: row["address"], passesDKIM: false, passesSPF: false, disposition: row["disposition"],
-                messages: row["messages"])
+            try Failing(
+                address: row["address"], disposition: row["disposition"], reporters: row["reporters"], messages: row["messages"])
         }
     }
 

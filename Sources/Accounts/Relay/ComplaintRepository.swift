@@ -14,13 +14,25 @@ package struct ComplaintDay: Sendable, Hashable {
 package struct ComplaintRepository: Sendable {
     let events: AccountEvents
 
-    /// Counts a complaint of an account, and tells the endpoints of the apps that it uses. Nothing, where the account is gone.
-    /// - Parameter day: days since 1970 UTC.
-    package func record(account: Int64, day: Int64, now: Int64) throws(StoreFailure) {
+    /// Counts a complaint of an account, and tells the endpoints of the apps that it uses.
+    /// - Parameters:
+    ///   - mark: of what the complaint names; once a day for each.
+    ///   - day: days since 1970 UTC.
+    /// - Returns: false where it is known already, or the account is gone.
+    package func record(account: Int64, mark: [UInt8], day: Int64, now: Int64) throws(StoreFailure) -> Bool {
         try events.write(at: now) { connection, tracker throws(StoreFailure) in
-            guard try connection.row("SELECT 1 AS found FROM accounts WHERE id = \(account)") != nil else { return }
+            let daily = mark + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
+            guard
+                try connection.run(
+                    """
+                    INSERT INTO once_marks (account_id, purpose, mark, expires_at)
+                    SELECT id, 'complaint', \(daily), \((day + 2) * 86_400) FROM accounts WHERE id = \(account)
+                    ON CONFLICT (account_id, purpose, mark) DO NOTHING
+                    """) > 0
+            else { return false }
             try connection.count(DailyCounter(accountNumber: account, day: day, kind: .complaints, count: 1))
             try tracker.note(complaintOf: account)
+            return true
         }
     }
 

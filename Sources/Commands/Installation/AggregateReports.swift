@@ -24,13 +24,16 @@ enum AggregateReports {
                         ] as Members
                     },
                     "failing": failing.map {
-                        ["address": $0.address, "disposition": $0.disposition, "messages": $0.messages] as Members
+                        [
+                            "address": $0.address, "disposition": $0.disposition, "reporters": $0.reporters,
+                            "messages": $0.messages,
+                        ] as Members
                     },
                 ] as Members)
         }
         guard !summaries.isEmpty else {
             return Swift.print(
-                "No report came in the last \(days) days. rua of the DMARC record has to name one of local_recipients: see postern doctor."
+                "No report came in the last \(days) days. rua of the DMARC record has to name an address at a relay domain that reaches you: see postern doctor."
             )
         }
         Table(
@@ -40,7 +43,8 @@ enum AggregateReports {
         guard !failing.isEmpty else { return Swift.print("\nEverything passed.") }
         Swift.print("\nHosts whose mail did not pass: yours, if it is not signed; or forgers, whom p=reject keeps away")
         Table(
-            header: ["HOST", "MESSAGES", "DONE WITH IT"], rows: failing.map { [$0.address, "\($0.messages)", $0.disposition] }
+            header: ["HOST", "RECEIVERS", "MESSAGES", "DONE WITH IT"],
+            rows: failing.map { [$0.address, "\($0.reporters)", "\($0.messages)", $0.disposition] }
         ).print()
     }
 }

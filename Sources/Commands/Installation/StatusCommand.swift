@@ -13,7 +13,7 @@ struct StatusCommand: ParsableCommand {
             Exit status 0 if nothing needs attention, 1 otherwise. postern doctor checks more.
 
             --dmarc shows instead what receivers report of mail in the relay domains' names (RFC 9990): have the reports sent to \
-            an address at a relay domain that is one of local_recipients. Only reports that are proved to be of their author are \
+            postmaster, abuse or one of local_recipients at a relay domain. Only reports that are proved to be of their author are \
             read.
             """)
 

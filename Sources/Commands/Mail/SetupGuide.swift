@@ -19,7 +19,7 @@ protocol SetupDialogue {
 /// Where the guide begins.
 struct SetupSituation {
     /// The configuration file, and whether it is there already.
-    var configuration = "/etc/postern/postern.yaml"
+    var configuration = "/var/lib/postern/postern.yaml"
     var isInstalled = false
     /// As the system has it.
     var hostname = ""
@@ -46,8 +46,8 @@ struct SetupGuide {
             """)
         let new = try install()
         try publish(new)
-        try attach()
         try start()
+        try attach()
         try writeToYourself(new?.you)
     }
 
@@ -69,7 +69,7 @@ struct SetupGuide {
         }
         let domain = try ask("Domain of the relay addresses, as in relay.example") {
             isDomain($0) ? nil : "is not a domain name"
-        }
+        }.lowercased()
         let host = try ask("Name of this host in the DNS", standard: situation.hostname) {
             isDomain($0) ? nil : "is not a full host name, as in mx.\(domain)"
         }
@@ -102,19 +102,8 @@ struct SetupGuide {
         }
     }
 
-    private func attach() throws {
-        title(3, "Postfix")
-        guard situation.hasPostfix else {
-            return dialogue.say("There is no Postfix here. Install it, and run postern setup again.")
-        }
-        try command(["postern", "setup", "postfix"])
-        guard try agrees("Set what differs?", standard: false) else { return }
-        try command(["postern", "setup", "postfix", "--apply"])
-        try command(["postfix", "reload"])
-    }
-
     private func start() throws {
-        title(4, "The service")
+        title(3, "The service")
         try command(["postern", "config", "check"], opensStore: true)
         guard situation.hasSystemd else {
             return dialogue.say("There is no systemd here: start `postern serve` as your system starts services.")
@@ -124,15 +113,33 @@ struct SetupGuide {
         }
     }
 
+    private func attach() throws {
+        title(4, "Postfix")
+        guard situation.hasPostfix else {
+            return dialogue.say("There is no Postfix here. Install it, and run postern setup again.")
+        }
+        try command(["postern", "setup", "postfix"])
+        dialogue.say("While the service does not run, Postfix answers 451 once this is set: nothing is lost, and nothing comes.")
+        guard try agrees("Set what differs?", standard: false) else { return }
+        try command(["postern", "setup", "postfix", "--apply"])
+        try command(["postfix", "reload"])
+    }
+
     private func writeToYourself(_ known: String?) throws {
         title(5, "A message to yourself")
         guard try agrees("Make a team `try` whose only source, and only user, are you?", standard: true) else { return finish() }
         let you = try known ?? ask("Your address") { (try? AddrSpec.typed($0)) == nil ? "is not a valid email address" : nil }
-        if !exists(["postern", "team", "show", "try"]) {
+        let source = ["postern", "source", "add", "try", you]
+        if exists(["postern", "team", "show", "try"]) {
+            // It may have been left at half.
+            _ = exists(source)
+        } else {
             try command(["postern", "team", "add", "try", "--name", "A try"], opensStore: true)
-            try command(["postern", "source", "add", "try", you], opensStore: true)
+            try command(source, opensStore: true)
         }
-        if !exists(["postern", "user", "show", "you"]) {
+        if exists(["postern", "user", "show", "you"]) {
+            dialogue.say("There is a user `you` already, who keeps the inbox of then.")
+        } else {
             try command(["postern", "user", "add", "you", "--inbox", you, "--verified"], opensStore: true)
         }
         try command(["postern", "address", "issue", "try", "you"], opensStore: true)
@@ -154,7 +161,7 @@ struct SetupGuide {
 
     private func title(_ number: Int, _ text: String) { dialogue.say("\n\(number). \(text)\n") }
 
-    private func isDomain(_ text: String) -> Bool { HostName(text).map { $0.labels.count > 1 } ?? false }
+    private func isDomain(_ text: String) -> Bool { !text.hasSuffix(".") && HostName(text).map { $0.labels.count > 1 } ?? false }
 
     /// - Parameter objection: what is wrong with an answer; nil for nothing.
     private func ask(_ question: String, standard: String = "", _ objection: (String) -> String?) throws -> String {

@@ -7,6 +7,9 @@ import PosternConfiguration
 
 /// Talks to whoever sits there.
 struct SetupTerminal: SetupDialogue {
+    /// Which the commands are to use.
+    let configuration: String
+
     func say(_ text: String) { print(text) }
 
     func answer() -> String? {
@@ -26,6 +29,7 @@ struct SetupTerminal: SetupDialogue {
         process.arguments = command.map { $0 == "postern" ? Self.program : $0 }
         if isQuiet { (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice) }
         process.standardInput = FileHandle.nullDevice
+        process.environment = ProcessInfo.processInfo.environment.merging(["POSTERN_CONFIG": configuration]) { $1 }
         do { try process.run() } catch { return 127 }
         process.waitUntilExit()
         return process.terminationStatus
@@ -37,20 +41,34 @@ struct SetupTerminal: SetupDialogue {
 
 extension SetupSituation {
     /// What is found on this machine.
-    static func here(_ environment: [String: String]) -> SetupSituation {
+    /// - Throws: where the installation cannot be looked at, or would have another name than `init` gives.
+    static func here(_ environment: [String: String]) throws -> SetupSituation {
         var found = SetupSituation()
-        let files = FileManager.default
-        found.configuration = ResolvedConfiguration.locate(flag: nil, environment: environment)
-        // The package's folder is a link.
-        if let folder = try? files.destinationOfSymbolicLink(atPath: found.folder) {
-            found.configuration = folder + "/" + (found.configuration as NSString).lastPathComponent
+        let usual = ResolvedConfiguration.usualPath
+        let located = ResolvedConfiguration.locate(flag: nil, environment: environment)
+        // The package's folder in /etc is a link.
+        if located != usual || access(usual, F_OK) == 0 {
+            var isFolder: ObjCBool = false
+            let isNamedFolder =
+                located.hasSuffix("/")
+                || FileManager.default.fileExists(atPath: located, isDirectory: &isFolder) && isFolder.boolValue
+            let folder = isNamedFolder ? located : (located as NSString).deletingLastPathComponent
+            guard isNamedFolder || (located as NSString).lastPathComponent == "postern.yaml" else {
+                throw CommandError.usage("postern setup makes a file postern.yaml: POSTERN_CONFIG names \(located)")
+            }
+            found.configuration = URL(filePath: folder).resolvingSymlinksInPath().path + "/postern.yaml"
         }
-        found.isInstalled = files.fileExists(atPath: found.configuration)
+        found.isInstalled = access(found.configuration, F_OK) == 0
+        guard found.isInstalled || errno != EACCES else {
+            throw CommandError(
+                status: EX_NOPERM,
+                message: "\(found.folder) cannot be looked into: run postern setup as root, or as the user postern")
+        }
         found.hostname = ProcessInfo.processInfo.hostName
         if !found.hostname.contains(".") { found.hostname = "" }
         found.switchesUser = getuid() == 0 && getpwnam("postern") != nil
-        found.hasPostfix = ["/usr/sbin/postconf", "/usr/local/sbin/postconf"].contains(where: files.isExecutableFile)
-        found.hasSystemd = files.fileExists(atPath: "/run/systemd/system")
+        found.hasPostfix = access("/usr/sbin/postconf", X_OK) == 0 || access("/usr/local/sbin/postconf", X_OK) == 0
+        found.hasSystemd = access("/run/systemd/system", F_OK) == 0
         return found
     }
 }
@@ -63,7 +81,8 @@ extension SetupCommand {
             )
         }
         do {
-            try SetupGuide(dialogue: SetupTerminal(), situation: .here(ProcessInfo.processInfo.environment)).run()
+            let situation = try SetupSituation.here(ProcessInfo.processInfo.environment)
+            try SetupGuide(dialogue: SetupTerminal(configuration: situation.configuration), situation: situation).run()
         } catch SetupGuide.Ending.failed {
             throw CommandError(
                 status: EX_UNAVAILABLE,

@@ -15,10 +15,13 @@ enum Bounce {
         switch report.kind {
         case .note, .receipt, .optOut:
             return try automatic(engine: engine, message: message, token: token, paths: paths)
-        case .feedback:
+        case .feedback where report.isComplaint:
             // Feedback loops write as someone or as no one; whatever the sender, nothing of the report goes on.
             let detail = try Complaint.record(token, engine: engine, day: message.day)
             return RelayDecision(.discard, reasons: [RelayReason("return-path-discarded", detail)])
+        case .feedback where isNullSender:
+            return discard(engine, message, token, .reportDropped, "feedback of another kind")
+        case .feedback: throw .badReturnPath("feedback of another kind, with a sender")
         case .delivery, .unclear, .other:
             guard isNullSender else {
                 if report.kind == .other, AutomaticMail.isAutomatic(message.header) {

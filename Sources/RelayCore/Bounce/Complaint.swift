@@ -19,11 +19,8 @@ enum Complaint {
     ) throws(Refusal) -> String {
         guard token.purpose != .reply else { return "complaint about a reply" }
         let mark = SHA256.hash(Array("complaint \(token.localPart)".utf8))
-        guard
-            try Refusal.deferring(engine.directory.reserveAutomatic(account: token.account, correspondent: mark, day: day))
-        else { return "complaint, known already" }
-        try Refusal.deferring(engine.directory.recordComplaint(of: token.account, day: day))
-        return "complaint"
+        let isNew = try Refusal.deferring(engine.directory.recordComplaint(of: token.account, mark: mark, day: day))
+        return isNew ? "complaint" : "complaint, known already"
     }
 
     /// The token that a report names, as providers leave out more or less of the message: its return path, or the reverse address

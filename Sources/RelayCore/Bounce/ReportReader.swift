@@ -17,7 +17,7 @@ enum ReportReader {
             let report = parts.first { $0.contentType.matches("message", "feedback-report") }
             let fields = report.map { StatusFields.fields(in: text(of: $0, body: body)) } ?? []
             var about = original
-            about["original-mail-from"] = fields.first { $0.0 == "original-mail-from" }?.1
+            for name in ["feedback-type", "original-mail-from"] { about[name] = fields.first { $0.0 == name }?.1 }
             return DeliveryReport(kind: .feedback, original: about)
         }
         if let status = parts.first(where: { isStatus($0.contentType) }) {

@@ -1,6 +1,5 @@
 // DMARC aggregate reports (RFC 9990): which hosts sent mail in the name of a relay domain, as a receiver of that mail says.
 
-import Foundation
 import MailAuth
 import Support
 
@@ -32,8 +31,8 @@ package struct AggregateReport: Sendable, Hashable {
     package private(set) var messages: [Source: Int] = [:]
 
     /// Hosts that are kept apart.
-    private static let maximumSources = 200
-    /// Messages of a record at most.
+    private static let maximumSources = 50
+    /// Messages of a report at most: what claims more is summed up no further.
     private static let maximumCount = 1_000_000_000
     /// Seconds that a report may be about; a day is usual.
     private static let longest: Int64 = 8 * 86_400
@@ -59,7 +58,8 @@ package struct AggregateReport: Sendable, Hashable {
             }
         }
         guard isRead, let domain = values["domain"]?.lowercased(), let identifier = values["report_id"],
-            (1...256).contains(identifier.utf8.count), let begin = values["begin"].flatMap(Int64.init),
+            (1...256).contains(identifier.utf8.count), identifier.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }),
+            let begin = values["begin"].flatMap(Int64.init),
             let end = values["end"].flatMap(Int64.init), begin > 0, end >= begin, end - begin <= Self.longest,
             end <= now + 86_400
         else { return nil }
@@ -70,7 +70,7 @@ package struct AggregateReport: Sendable, Hashable {
     /// A record in error counts for nothing.
     private mutating func add(_ record: [String: String]) {
         guard let address = record["source_ip"].flatMap({ IPAddress($0) }), let count = record["count"].flatMap(Int.init),
-            (1...Self.maximumCount).contains(count)
+            (1...Self.maximumCount).contains(count), count <= Self.maximumCount - passed - failed
         else { return }
         let disposition = record["disposition"]?.lowercased() ?? ""
         let source = Source(
@@ -86,24 +86,31 @@ package struct AggregateReport: Sendable, Hashable {
 /// reads files and fills memory; attributes, comments and processing instructions are passed over.
 enum XMLReader {
     private static let maximumDepth = 16
-    /// Octets of text of an element that are kept.
+    /// Octets of text of an element that are kept, and of its name.
     private static let maximumText = 1_024
+    private static let maximumName = 128
+    /// Tags, comments and the like of a document: what it costs to read one is bounded by them, and not by its octets alone. A
+    /// report has some 25 for each record.
+    private static let maximumMarks = 400_000
 
     /// Goes through a document. Calls back at the end of each element with the names of those it is within and its own, without
-    /// prefixes, and its text, trimmed.
+    /// prefixes, and its text, trimmed, with entities as they stand: nothing that is read has any.
     /// - Returns: false where it is not well-formed as far as that is looked at; what was called back before counts for nothing.
     static func read(_ document: [UInt8], _ element: (_ path: [String], _ text: String) -> Void) -> Bool {
         var rest = document[...]
         if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }
         var (path, texts, hasRoot): ([String], [[UInt8]], Bool) = ([], [], false)
-        func take(_ octets: some Sequence<UInt8>) {
-            guard !texts.isEmpty, texts[texts.count - 1].count < maximumText else { return }
-            texts[texts.count - 1] += octets
+        func take(_ octets: ArraySlice<UInt8>) {
+            guard !texts.isEmpty else { return }
+            texts[texts.count - 1] += octets.prefix(max(0, maximumText - texts[texts.count - 1].count))
         }
+        var marks = 0
         while let first = rest.first {
+            marks += 1
+            guard marks <= maximumMarks else { return false }
             guard first == UInt8(ascii: "<") else {
                 let text = rest.prefix { $0 != UInt8(ascii: "<") }
-                take(unescaped(text))
+                take(text)
                 rest = rest.dropFirst(text.count)
                 continue
             }
@@ -123,13 +130,14 @@ enum XMLReader {
                 rest = rest[(end + 1)...]
                 if tag.first == UInt8(ascii: "/") {
                     guard let open = path.last, open == name(tag.dropFirst()) else { return false }
-                    let text = String(decoding: texts.removeLast(), as: UTF8.self)
-                    element(path, text.trimmingCharacters(in: .whitespacesAndNewlines))
+                    let text = texts.removeLast().drop { $0 <= 0x20 }
+                    let end = (text.lastIndex { $0 > 0x20 } ?? text.startIndex - 1) + 1
+                    element(path, String(decoding: text[..<end], as: UTF8.self))
                     path.removeLast()
                 } else {
-                    guard path.count < maximumDepth, !(path.isEmpty && hasRoot) else { return false }
+                    guard path.count < maximumDepth, !(path.isEmpty && hasRoot), let name = name(tag) else { return false }
                     hasRoot = true
-                    path.append(name(tag))
+                    path.append(name)
                     if tag.last == UInt8(ascii: "/") {
                         element(path, "")
                         path.removeLast()
@@ -168,19 +176,11 @@ enum XMLReader {
         return nil
     }
 
-    private static func name(_ tag: ArraySlice<UInt8>) -> String {
-        let whole = tag.prefix { $0 > 0x20 && $0 != UInt8(ascii: "/") }
-        return String(
-            decoding: whole.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).last ?? [], as: UTF8.self)
-    }
-
-    /// Text with the five entities of XML itself; others stay as they are, as nothing that is read has them.
-    private static func unescaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
-        guard text.contains(UInt8(ascii: "&")) else { return Array(text.prefix(maximumText)) }
-        var string = String(decoding: text.prefix(maximumText), as: UTF8.self)
-        for (entity, sign) in [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")] {
-            string = string.replacing(entity, with: sign)
-        }
-        return Array(string.utf8)
+    /// Nil for one that is too long.
+    private static func name(_ tag: ArraySlice<UInt8>) -> String? {
+        let whole = tag.prefix(maximumName + 1).prefix { $0 > 0x20 && $0 != UInt8(ascii: "/") }
+        guard (1...maximumName).contains(whole.count) else { return nil }
+        let local = whole.lastIndex(of: UInt8(ascii: ":")).map { whole[($0 + 1)...] } ?? whole
+        return String(decoding: local, as: UTF8.self)
     }
 }

@@ -3,8 +3,12 @@
 import InternetMessage
 
 enum AggregateReportReader {
-    /// Octets of a report at most, unpacked. Those of large domains have some hundred thousand.
+    /// Octets of a report at most, unpacked: so many, and no more than so many times what it was packed. Those of large domains have
+    /// some hundred thousand, packed to a tenth or less; the memory of a message is reckoned by its size.
     private static let limit = 8_000_000
+    private static let factor = 40
+    /// What even the smallest may unpack to.
+    private static let least = 500_000
 
     /// Whether a message says that it is a report (RFC 9990 section 4.1: the form of the Subject).
     static func isAnnounced(by header: HeaderSection) -> Bool {
@@ -14,14 +18,13 @@ enum AggregateReportReader {
 
     /// The report; nil where there is none that can be read.
     static func read(header: HeaderSection, body: [UInt8], now: Int64) -> AggregateReport? {
-        let work = WorkBudget(octets: body.count)
-        for part in MIMEPart.parse(header: header, body: body).flattened where !part.isComposite && isPacked(part.contentType) {
-            guard let octets = part.transferEncoding.decode(body[part.bodyRange])?.bytes, let xml = unpacked(octets, work),
-                let report = AggregateReport(xml: xml, now: now)
-            else { continue }
-            return report
-        }
-        return nil
+        let parts = MIMEPart.parse(header: header, body: body).flattened
+        // A report has one; of further ones nothing is believed.
+        guard let part = parts.first(where: { !$0.isComposite && isPacked($0.contentType) }),
+            let octets = part.transferEncoding.decode(body[part.bodyRange])?.bytes,
+            let xml = unpacked(octets, WorkBudget(octets: body.count))
+        else { return nil }
+        return AggregateReport(xml: xml, now: now)
     }
 
     /// Types that reports come as; some say no more than that they are octets.
@@ -34,6 +37,7 @@ enum AggregateReportReader {
     private static func unpacked(_ octets: [UInt8], _ work: WorkBudget) -> [UInt8]? {
         guard let kind = Archive(octets) else { return octets.count <= limit ? octets : nil }
         guard kind == .gzip || kind == .zip, let start = kind.deflated(in: octets).first else { return nil }
+        let limit = min(limit, max(least, octets.count * factor))
         var xml: [UInt8] = []
         octets.withUnsafeBufferPointer { all in
             Inflater(work: work).inflate(UnsafeBufferPointer(rebasing: all[start...])) { piece in

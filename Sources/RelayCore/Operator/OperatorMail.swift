@@ -1,13 +1,17 @@
 // Mail to the operator's mailboxes that programs write: complaints and reports about DMARC. All of it goes on unchanged; what
-// these two say is written down on the way. Other mail is not looked into.
+// these two say is written down on the way, where there is room and time for it. Other mail is not looked into.
 
 import InternetMessage
 import MailAuth
 import Support
 
-/// A message to the operator's mailboxes, while it comes. Not thread-safe.
+/// A message to the operator's mailboxes, while it comes. Nothing that goes wrong with reading it keeps it from the operator. Not
+/// thread-safe.
 final class OperatorMail {
     private enum Kind { case complaint, aggregate }
+
+    /// Octets of a complaint that are read: what it says stands at its beginning, and anyone can send one.
+    private static let complaintLimit = 131_072
 
     private let engine: RelayEngine
     private let client: SMTPClientIdentity
@@ -39,45 +43,57 @@ final class OperatorMail {
             kind = .complaint
         } else if AggregateReportReader.isAnnounced(by: header) {
             kind = .aggregate
-            authentication = engine.authenticator.begin(client: client, header: header, now: now)
+            // The DNS is waited for while nothing is held, and what no body could prove holds nothing.
+            let session = engine.authenticator.begin(client: client, header: header, now: now)
+            if let best = session.prepare(), (try? Reply.prove(header, evidence: best, client: client)) == nil { return }
+            authentication = session
         }
-        if kind != nil { body = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: false) }
+        if kind != nil { body = HeldBody(budget: engine.operatorMemory, isRewritten: true, hasCopies: false) }
     }
 
-    /// - Throws: the answer to the sender: to retry, where there is no memory to hold it now.
-    func addBody(_ chunk: UnsafeRawBufferPointer) throws(Refusal) {
+    func addBody(_ chunk: UnsafeRawBufferPointer) {
         authentication?.update(body: chunk)
-        do { try body?.append(chunk) } catch {
-            // What is too large to be read reaches the operator all the same.
-            guard !error.isTemporary else { throw error }
-            body = nil
-        }
+        guard let held = body else { return }
+        let room = kind == .complaint ? max(0, Self.complaintLimit - held.count) : chunk.count
+        do { try held.append(UnsafeRawBufferPointer(rebasing: chunk.prefix(room))) } catch { body = nil }
     }
 
     /// Writes down what it says.
     /// - Returns: what became of it, for the log; nil where it is mail like any other.
-    func finish(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> RelayReason? {
-        guard let kind, let body else { return nil }
-        switch kind {
-        case .complaint:
-            let report = try body.rewrite(turn: turn) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
-            guard let token = Complaint.token(in: report, engine: engine) else { return nil }
-            return RelayReason(
-                "complaint", try Complaint.record(token, engine: engine, day: UInt64(max(0, now) / 86_400)))
-        case .aggregate:
-            // Anyone can write here: what is not proved to be of its author says nothing.
-            guard let authentication,
-                let author = try? Reply.prove(header, evidence: authentication.finish(), client: client).author
-            else { return RelayReason("dmarc-report", "not proved") }
-            let report = try body.rewrite(turn: turn) { bytes throws(Refusal) in
-                AggregateReportReader.read(header: header, body: bytes, now: now)
-            }
-            guard let report, engine.settings.relayDomains.contains(where: { DomainName.isEqualOrBelow($0, report.domain) })
-            else {
-                return RelayReason("dmarc-report", report == nil ? "not readable" : "of another domain")
-            }
-            let isNew = try Refusal.deferring(engine.directory.record(report, reporter: author.asciiDomain, now: now))
-            return RelayReason("dmarc-report", isNew ? "of \(author.asciiDomain)" : "known already")
+    func finish(_ turn: @escaping () -> (any RewritingTurn)?) -> RelayReason? {
+        guard let kind else { return nil }
+        let code = kind == .complaint ? "complaint" : "dmarc-report"
+        do {
+            return try (kind == .complaint ? complaint(turn) : aggregate(turn)).map { RelayReason(code, $0) }
+        } catch {
+            return RelayReason(code, "not written down: \(error.reason.code)")
         }
+    }
+
+    private func complaint(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String? {
+        guard let body else { return "not read: no room" }
+        let report = try body.rewrite(turn: turn) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
+        guard let token = Complaint.token(in: report, engine: engine) else { return nil }
+        guard report.isComplaint else { return "of another kind" }
+        return try Complaint.record(token, engine: engine, day: UInt64(max(0, now) / 86_400))
+    }
+
+    /// Anyone can write here: what is not proved to be of its author says nothing.
+    private func aggregate(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String? {
+        guard let authentication else { return "not proved" }
+        let author: AddrSpec
+        do { author = try Reply.prove(header, evidence: authentication.finish(), client: client).author } catch {
+            return error.isTemporary ? "cannot be proved now" : "not proved"
+        }
+        guard let body else { return "not read: no room" }
+        let report = try body.rewrite(turn: turn) { bytes throws(Refusal) in
+            AggregateReportReader.read(header: header, body: bytes, now: now)
+        }
+        guard let report else { return "not readable" }
+        guard engine.settings.relayDomains.contains(where: { DomainName.isEqualOrBelow($0, report.domain) }) else {
+            return "of another domain"
+        }
+        let isNew = try Refusal.deferring(engine.directory.record(report, reporter: author.asciiDomain, now: now))
+        return isNew ? "of \(author.asciiDomain)" : "known already, or too many"
     }
 }

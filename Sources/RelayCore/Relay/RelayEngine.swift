@@ -15,6 +15,8 @@ package final class RelayEngine: Sendable {
     package let mark: RelayMark
     let witness: OriginalWitness
     package let replyMemory: ReplyMemory
+    /// What reading mail to the operator may take: anyone can write there, and users' replies must not wait for it.
+    let operatorMemory = ReplyMemory(limit: 16_000_000)
     let keys: TokenKeys
     let refusedRecipients: RefusedRecipients
     let handedOver: HandedOverCopies

@@ -181,7 +181,7 @@ package final class RelayTransaction {
         guard messageSize <= engine.settings.limits.messageSize else {
             throw .messageTooLarge(engine.settings.limits.messageSize)
         }
-        if case .operatorMail = scope { return try operatorMail.addBody(chunk) }
+        if case .operatorMail = scope { return operatorMail.addBody(chunk) }
         forward?.update(body: chunk)
         authentication?.update(body: chunk)
         try held?.append(chunk)
@@ -222,7 +222,7 @@ package final class RelayTransaction {
             switch scope {
             case .empty, .elsewhere: return RelayDecision(.untouched, reasons: [])
             case .operatorMail(let targets):
-                return operatorMail(to: targets, read: try operatorMail.finish(turn))
+                return operatorMail(to: targets, read: operatorMail.finish(turn))
             case .forward(let account): return try decideForward(account)
             case .reply(let number, let correspondents, let beside):
                 let message = try incoming(turn)

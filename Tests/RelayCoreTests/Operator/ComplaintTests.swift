@@ -102,19 +102,33 @@ import Testing
         #expect(answer.decision.outcome == .relay && answer.decision.reasons.map(\.code) == ["operator-mail"])
     }
 
-    @Test func aComplaintWaitsWhileItCannotBeCounted() {
-        let (return_, operator_) = (path(), Self.report("Original-Mail-From: <\(path())>\r\n"))
-        let failing = Fixture(directory: fixture.directory, engine: fixture.engine)
-        failing.directory.goDown()
-        for answer in [
-            failing.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: operator_),
-            failing.play(from: "", to: [return_], message: Self.report()),
-        ] {
-            guard case .refuse(let refusal) = answer.decision.outcome else {
-                Issue.record("\(answer.decision.outcome)")
-                continue
-            }
-            #expect(refusal.isTemporary)
+    /// A report at a return path goes no further, so it waits; the operator's mail never does.
+    @Test func aComplaintThatCannotBeCountedWaitsOrReachesTheOperator() {
+        let (path, report) = (path(), Self.report("Original-Mail-From: <\(path())>\r\n"))
+        fixture.directory.goDown()
+        let direct = fixture.play(from: "", to: [path], message: Self.report())
+        guard case .refuse(let refusal) = direct.decision.outcome, refusal.isTemporary else {
+            Issue.record("\(direct.decision.outcome)")
+            return
         }
+        let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
+        #expect(answer.decision.outcome == .relay && reasons(answer)[1].hasPrefix("complaint: not written down"))
+    }
+
+    /// Feedback loops also report that a message is no spam, or what failed in checking it; and people write of abuse.
+    @Test(arguments: ["not-spam", "auth-failure", "opt-out", "virus", "other"])
+    func feedbackThatIsNoComplaintIsNotCounted(_ type: String) {
+        let report = Self.report("Original-Mail-From: <\(path())>\r\n").replacing(
+            "Feedback-Type: abuse", with: "Feedback-Type: " + type)
+        let answer = fixture.play(from: "fbl@provider.example", to: ["abuse@relay.example"], message: report)
+        #expect(reasons(answer).last == "complaint: of another kind")
+        _ = fixture.play(from: "", to: [path()], message: report)
+        let prose = "From: a@b.example\r\nSubject: x\r\n\r\nThis is an email abuse complaint about you.\r\n"
+        #expect(fixture.play(from: "", to: [path()], message: prose).decision.outcome == .discard)
+        guard case .refuse = fixture.play(from: "a@b.example", to: [path()], message: prose).decision.outcome else {
+            Issue.record("a person's letter to a return path is refused")
+            return
+        }
+        #expect(fixture.directory.complaints.isEmpty)
     }
 }

@@ -82,7 +82,7 @@ private struct MigrationPlan {
         ).print()
         let room = free.map { ", of which \(Self.text($0)) are free" } ?? ""
         Swift.print(
-            "Together it takes at most about \(Self.seconds(milliseconds)) s, and \(Self.text(UInt64(octets))) of disk\(room). "
+            "Together it takes about \(Self.seconds(milliseconds)) s, and \(Self.text(UInt64(octets))) of disk\(room). "
                 + "Mail is deferred meanwhile.")
         if let free, UInt64(octets) > free { Swift.print("The disk is too small: make room before you upgrade.") }
         Swift.print(rolling)

@@ -56,8 +56,8 @@ package struct AggregateReportRepository: Sendable {
         package let failed: Int
     }
 
-    /// Reports that are taken in a day, of one author and of all: receivers of a large relay send some hundred, and whoever can sign
-    /// could send any number, in place of those of others.
+    /// Reports that are taken in a day, of one author and of all: receivers of a large relay send some hundred, and whoever can
+    /// sign could send any number, in place of those of others.
     private static let dailyLimit: Int64 = 50
     private static let wholeLimit: Int64 = 5_000
 

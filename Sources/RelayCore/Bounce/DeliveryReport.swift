@@ -125,8 +125,8 @@ package struct DeliveryReport: Sendable, Hashable {
         }
     }
 
-    /// Whether it says by its fields that a user complains (RFC 5965 section 7.3). Reports of feedback loops also say that a message
-    /// is not spam, or what failed in checking it.
+    /// Whether it says by its fields that a user complains (RFC 5965 section 7.3). Reports of feedback loops also say that a
+    /// message is not spam, or what failed in checking it.
     var isComplaint: Bool {
         kind == .feedback && ["abuse", "fraud"].contains(original["feedback-type"]?.lowercased() ?? "")
     }

@@ -3,8 +3,8 @@
 import InternetMessage
 
 enum AggregateReportReader {
-    /// Octets of a report at most, unpacked: so many, and no more than so many times what it was packed. Those of large domains have
-    /// some hundred thousand, packed to a tenth or less; the memory of a message is reckoned by its size.
+    /// Octets of a report at most, unpacked: so many, and no more than so many times what it was packed. Those of large domains
+    /// have some hundred thousand, packed to a tenth or less; the memory of a message is reckoned by its size.
     private static let limit = 8_000_000
     private static let factor = 40
     /// What even the smallest may unpack to.

@@ -208,8 +208,8 @@ package protocol RelayRecords: Sendable {
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord
 
-    /// Records that the account's user complained about a message of the team (RFC 5965), for the team to be told: all in one step,
-    /// so that what fails can be tried again.
+    /// Records that the account's user complained about a message of the team (RFC 5965), for the team to be told: all in one
+    /// step, so that what fails can be tried again.
     /// - Parameter mark: of what the complaint names; once a day for each.
     /// - Returns: false where it is known already.
     func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool

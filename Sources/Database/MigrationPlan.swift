@@ -33,7 +33,7 @@ package struct MigrationStep: Sendable, Hashable {
     /// them.
     package let removed: [String]
 
-    /// An upper estimate.
+    /// An estimate, as for a slow disk.
     package var milliseconds: Int64 { passes.reduce(0) { $0 + $1.milliseconds } }
     /// The same of what it takes of the disk.
     package var octets: Int64 { passes.reduce(0) { $0 + $1.octets } }

@@ -87,6 +87,9 @@ extension RelayDomainChecks {
         if case .records(let records) = resolver.query(domain, .mx) {
             for case .mx(_, let exchange) in records { exchanges.append(exchange) }
         }
+        guard !exchanges.isEmpty else {
+            return unanswered(name, "MX of \(domain), with which its policy is compared", "no record")
+        }
         let missing = exchanges.filter { !policy.allows($0) }
         guard missing.isEmpty else {
             let effect = policy.mode == .enforce ? "mail does not come" : "it will not come once the mode is enforce"

@@ -1,5 +1,6 @@
--- Migration 60: what receivers report of mail in the name of relay domains (RFC 9990). Times are in seconds since 1970. `reporter` is the domain
--- that is proved to have written the report, `address` a host that sent. A row of sources is what came out alike.
+-- Migration 60: what receivers report of mail in the name of relay domains (RFC 9990). Times are in seconds since 1970.
+-- `reporter` is the domain that is proved to have written the report, `address` a host that sent. A row of sources is what came
+-- out alike.
 
 CREATE TABLE aggregate_reports (
     id {id},

@@ -41,8 +41,9 @@ struct SetupGuide {
     func run() throws {
         dialogue.say(
             """
-            A first start of Postern, in five steps. Each one is a command that you could give yourself; it is shown, and nothing is \
-            changed before you agree. Run this again at any time: what is done already is left out. Ctrl-C ends it.
+            A first start of Postern, in five steps. Each one is a command that you could give yourself; it is shown first. \
+            The first one makes new files; nothing that is there is changed before you agree. Run this again at any time: \
+            what is done already is left out. Ctrl-C ends it.
             """)
         let new = try install()
         try publish(new)

@@ -17,6 +17,9 @@ if [ "${5:-}" != inside ]; then
     mount -t overlay overlay -o "lowerdir=/,upperdir=$copy/changes,workdir=$copy/work" "$copy/root"
     mount -t proc proc "$copy/root/proc"
     mount --rbind /dev "$copy/root/dev"
+    # What changes beneath an overlay while others work is undefined, and /tmp is where they do.
+    mount -t tmpfs -o mode=1777 tmpfs "$copy/root/tmp"
+    mount -t tmpfs -o mode=0755 tmpfs "$copy/root/run"
     mkdir -p "$copy/root$repository" "$copy/root/usr/share/docs-test"
     mount --bind "$repository" "$copy/root$repository"
     touch "$copy/root/usr/bin/postern"
@@ -27,9 +30,8 @@ if [ "${5:-}" != inside ]; then
         /usr/share/docs-test/block inside
 fi
 
-rm -rf /var/lib/postern /tmp/* /run/*
+rm -rf /var/lib/postern
 mkdir -p /run/lock /root/reader && cd /root/reader
-chmod 1777 /tmp
 records=/usr/share/docs-test/records
 : >$records
 echo 'nameserver 127.0.0.1' >/etc/resolv.conf

@@ -14,7 +14,7 @@ struct MigrateCommand: ParsableCommand {
         discussion: """
             Every command and the relay itself do so when they start; this command does nothing else, and reports what it did. \
             Migrations only go forward: a database that a newer postern migrated is refused by an older one. --plan changes \
-            nothing: it says what a new program would do to the database, for how long at most, and whether hosts with the \
+            nothing: it says what a new program would do to the database, for about how long, and whether hosts with the \
             older program can go on meanwhile.
             """)
 

@@ -37,6 +37,7 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
 let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let histogram = Target.Dependency.product(name: "Histogram", package: "hdrhistogram-swift")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 let package = Package(
@@ -55,6 +56,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
         // MARK: C libraries (Debian -dev packages)
@@ -300,9 +302,11 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "HTTP", "API", "Decisions", "Accounts", "Database", "PolicyRules", "PosternSQLite", "RiskPolicy", "SignIn",
-                hummingbird, nioCore, logging,
+                "API", "Accounts", "BenchReport", "BenchStores", "Database", "Decisions", "HTTP", "PolicyRules", "PosternPostgres",
+                "PosternSQLite", "PostgresHarness", "RiskPolicy", "SignIn", hummingbird, nioCore, logging,
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
+        .executableTarget(
+            name: "http-load", dependencies: ["BenchReport"], path: "Benchmarks/HTTPLoad", swiftSettings: strict),
 
         .executableTarget(
             name: "SignInBench",
@@ -312,7 +316,10 @@ let package = Package(
                 nioHTTP1, nioPosix,
             ], path: "Benchmarks/SignInBench", swiftSettings: strict),
 
-        .target(name: "BenchReport", path: "Benchmarks/BenchReport", swiftSettings: strict),
+        .target(name: "BenchReport", dependencies: [histogram], path: "Benchmarks/BenchReport", swiftSettings: strict),
+        .target(
+            name: "BenchStores", dependencies: ["Accounts", "Database", "InternetMessage", "MailCrypto"],
+            path: "Benchmarks/BenchStores", swiftSettings: strict),
         .executableTarget(
             name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",
             linkerSettings: [.linkedLibrary("milter"), .linkedLibrary("crypto"), .linkedLibrary("pthread")]),
@@ -320,19 +327,19 @@ let package = Package(
             name: "MailBench",
             dependencies: [
                 "BenchReport", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto", "PosternConfiguration", "Accounts",
-                "Database", "PostfixHarness", "Relay", "RelayCore", "RelayHarness",
+                "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "RelayHarness",
             ], path: "Benchmarks/MailBench", swiftSettings: strict),
         .executableTarget(
             name: "StoreBench",
             dependencies: [
-                "Accounts", "BenchReport", "Database", "InternetMessage", "MailCrypto", "PosternConfiguration", "PosternPostgres",
-                "PosternSQLite", "PostfixHarness", "PostgresHarness", "Relay",
+                "Accounts", "BenchReport", "BenchStores", "Database", "InternetMessage", "MailCrypto", "PosternConfiguration",
+                "PosternPostgres", "PosternSQLite", "PostfixHarness", "PostgresHarness", "Relay",
             ], path: "Benchmarks/StoreBench", swiftSettings: strict),
         .executableTarget(
             name: "SideBySideBench",
             dependencies: [
                 "Accounts", "BenchReport", "Database", "Events", "Import", "InternetMessage", "MailAuth", "MailCrypto",
-                "PosternPostgres", "PostgresHarness", "SignIn", nioCore, nioHTTP1, nioPosix, logging,
+                "PosternPostgres", "PostgresHarness", "SignIn", "Support", nioCore, nioHTTP1, nioPosix, logging,
             ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 
         // MARK: Tests

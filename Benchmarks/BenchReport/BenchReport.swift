@@ -23,25 +23,64 @@ package struct BenchResult: Codable, Sendable {
     }
 }
 
+/// A figure with its bound.
+package struct BenchGoal: Codable, Sendable {
+    /// In words; unique.
+    package let text: String
+    /// The median of the rounds.
+    package let value: Double
+    /// Half of the way from the lowest round to the highest: what the machine's noise makes of the figure; nil where it was measured
+    /// once.
+    package let spread: Double?
+    package let bound: Double
+    /// Whether the bound is an upper one.
+    package let isUpper: Bool
+
+    package enum Verdict: String, Sendable { case ok = "ok", noise = "within noise", missed = "MISSED" }
+
+    package var verdict: Verdict {
+        let beyond = isUpper ? value - bound : bound - value
+        return beyond <= 0 ? .ok : beyond <= spread ?? 0 ? .noise : .missed
+    }
+
+    package var line: String {
+        let figures = String(format: "%.3g", value) + (spread.map { String(format: " ± %.2g", $0) } ?? "")
+        return verdict.rawValue.padding(toLength: 13, withPad: " ", startingAt: 0)
+            + "\(text): \(figures) (\(isUpper ? "at most" : "at least") \(String(format: "%.3g", bound)))"
+    }
+}
+
 /// Gathers results and writes them.
 package struct BenchReport {
     package private(set) var results: [BenchResult] = []
-    /// Goals that were missed, in words.
-    package private(set) var missed: [String] = []
+    package private(set) var goals: [BenchGoal] = []
+    /// Goals that were missed by more than the noise, in words.
+    package var missed: [String] { goals.filter { $0.verdict == .missed }.map(\.text) }
 
     package init() {}
 
     package mutating func add(_ result: BenchResult) { results.append(result) }
 
+    /// The three figures of how long things took.
+    package mutating func add(_ name: String, _ latencies: Latencies) {
+        for (suffix, percent) in [("p50", 50), ("p99", 99), ("p99.9", 99.9)] {
+            add(BenchResult("\(name).\(suffix)", latencies.percentile(percent), "ms"))
+        }
+    }
+
     /// Compares a value with its goal; a goal that is missed is told at the end.
     /// - Parameter atMost: whether the bound is an upper one.
     package mutating func goal(_ text: String, _ value: Double, _ bound: Double, atMost: Bool) {
-        let holds = atMost ? value <= bound : value >= bound
-        let line = String(
-            format: "%@ %@: %.3g (%@ %.3g)", holds ? "ok    " : "MISSED", text, value, atMost ? "at most" : "at least", bound)
-        print(line)
+        goal(text, [value], bound, atMost: atMost)
+    }
+
+    /// The same for a figure of several rounds, whose spread is what the machine's noise makes of it.
+    package mutating func goal(_ text: String, _ rounds: [Double], _ bound: Double, atMost: Bool) {
+        let spread = rounds.count > 1 ? ((rounds.max() ?? 0) - (rounds.min() ?? 0)) / 2 : nil
+        let goal = BenchGoal(text: text, value: rounds.median, spread: spread, bound: bound, isUpper: atMost)
+        print(goal.line)
         fflush(nil)
-        if !holds { missed.append(text) }
+        goals.append(goal)
     }
 
     /// Prints the table.
@@ -58,17 +97,22 @@ package struct BenchReport {
         print("")
     }
 
-    /// Puts the results into `.build/bench.json` of the current folder; those of other benchmarks there are kept.
+    /// Puts the results into `.build/bench.json` of the current folder and the goals into `.build/bench-goals.json`; those of other
+    /// benchmarks there are kept.
     package func write() throws {
-        let url = URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent(".build/bench.json")
-        var all = (try? JSONDecoder().decode([BenchResult].self, from: Data(contentsOf: url))) ?? []
-        let names = Set(results.map(\.name))
-        all.removeAll { names.contains($0.name) }
-        all += results
+        try Self.merge(results, into: "bench.json", by: \.name)
+        try Self.merge(goals, into: "bench-goals.json", by: \.text)
+    }
+
+    private static func merge<Entry: Codable>(_ new: [Entry], into file: String, by name: (Entry) -> String) throws {
+        let folder = URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent(".build")
+        let url = folder.appendingPathComponent(file)
+        let names = Set(new.map(name))
+        let kept = ((try? JSONDecoder().decode([Entry].self, from: Data(contentsOf: url))) ?? []).filter { !names.contains(name($0)) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try encoder.encode(all).write(to: url, options: .atomic)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try encoder.encode(kept + new).write(to: url, options: .atomic)
     }
 }
 

@@ -1,12 +1,16 @@
-// POST /v1/decisions under wrk with a million accounts in SQLite, beside a route of the same server that takes the same body and
-// answers a constant of the same size. Verifying a token's signature is measured apart. Fails where the goal is missed.
+// POST /v1/decisions with a million accounts, beside a route of the same server that takes the same body and answers a constant of
+// the same size: at full load, at 70 % of it, and beyond it. Verifying a token's signature is measured apart.
 //
-// swift run -c release DecisionBench [accounts] [seconds]
+// DecisionBench [--engine sqlite|postgres] [--accounts 1000000] [--log 0] [--seconds 8] [--only tail] [--check]
+//     [--save FILE] [--before FILE] [--plot FILE]
+//
+// --log: decisions that the log has before. --save: what was measured, for --before of a later run, whose plot has both.
 
-import Database
-import SignIn
-import Decisions
 import API
+import BenchReport
+import BenchStores
+import Database
+import Decisions
 import Foundation
 import HTTP
 import Hummingbird
@@ -14,13 +18,8 @@ import Logging
 import NIOCore
 import PolicyRules
 import RiskPolicy
+import SignIn
 import Synchronization
-
-/// Goals of issue 5: share of the constant route's rate.
-enum Goal {
-    static let least = 0.25
-    static let aim = 0.5
-}
 
 func fail(_ message: String) -> Never {
     FileHandle.standardError.write(Data((message + "\n").utf8))
@@ -44,6 +43,9 @@ struct ConstantRoutes: RouteModule {
     }
 }
 
+/// Whether something is over.
+final class Watch: Sendable { let flag = Atomic(false) }
+
 /// The policy that decides just now.
 final class SwitchedPolicy: PolicySource {
     private let current: Mutex<LoadedPolicy>
@@ -55,19 +57,21 @@ final class SwitchedPolicy: PolicySource {
     func exchange(_ policy: LoadedPolicy) { current.withLock { $0 = policy } }
 }
 
-let accounts = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 1_000_000
-let seconds = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) } ?? 8
+let arguments = BenchArguments()
+let engine = arguments.text("engine").flatMap(Engine.init(rawValue:)) ?? .sqlite
+let accounts = arguments.number("accounts", 1_000_000)
+let logRows = arguments.number("log", 0)
+let seconds = arguments.number("seconds", 8)
 let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+var report = BenchReport()
 
-print("\(accounts) accounts are being made…")
-let seeded = try SeededStore.make(accounts: accounts, now: clock())
-func cleanUp() {
-    try? seeded.database.close()
-    try? FileManager.default.removeItem(at: seeded.folder)
-}
+print(Machine.description)
+print("\(engine.rawValue): \(accounts) accounts and \(logRows) decisions are being made…")
+fflush(nil)
+let seeded = try SeededStore.make(engine, accounts: accounts, log: logRows, now: clock())
 
 var logger = Logger(label: "bench")
-logger.logLevel = .error
+logger.logLevel = .warning
 let policy = SwitchedPolicy(try LoadedPolicy(.builtIn))
 let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
 let verifier = TokenVerifier(issuers: issuer, keys: issuer)
@@ -75,9 +79,12 @@ let log = DecisionLogBuffer(seeded.store.decisions, seeded.store.decisionWrites)
 let (commits, reads) = (GroupCommit(seeded.database), GroupRead(seeded.database))
 let pool = BlockingPool(threads: 4)
 let breaker = StoreBreaker()
+/// Questions that were answered without history.
+let degraded = Atomic(0)
 let service = DecisionService(
     store: seeded.store, policies: policy, verifier: verifier, log: log, commits: commits, reads: reads, executor: pool,
-    breaker: breaker, now: clock, logger: logger)
+    breaker: breaker, now: clock, logger: logger
+) { if $0.isDegraded { degraded.add(1, ordering: .relaxed) } }
 try service.warmUp()
 let idempotency = IdempotencyGuard(store: seeded.store, executor: pool, breaker: breaker, now: clock)
 let keys = KeyCache(seeded.store.apiKeys)
@@ -89,48 +96,131 @@ let api = APIService(
     clock: APIClock(now: clock), logger: logger
 ) { announced.yield($0) }
 let server = Task { try await api.run() }
-let flushing = Task {
+let batches = Task.detached { await log.writeBatches(pool) }
+let flushing = Task.detached {
     while !Task.isCancelled {
         try? await Task.sleep(for: .milliseconds(200))
-        try await pool.run { try log.flush() }
+        do { try await pool.run { try log.flush() } } catch is CancellationError {} catch { fail("the log: \(error)") }
     }
 }
 guard let address = await addresses.first(where: { _ in true }) else { fail("the listener did not start") }
 
 // What an answer of the benchmark looks like, for the constant route.
 let team = Requester(id: "bench", number: seeded.team.number)
-let body = #"{"event":"sign_in","client_id":"com.bench.app","sub":"%032d"}"#
 constant.text.withLock { $0 = "" }
 let sample = try await service.decide(
-    DecisionRequest(event: .signIn, clientID: SeededStore.clientID, sub: String(repeating: "0", count: 31) + "1"), for: team
+    DecisionRequest(event: .signIn, clientID: Seeding.clientID, sub: SeededStore.sub(1)), for: team
 ).body
 constant.text.withLock { $0 = sample }
 
-let script = Load.script(key: seeded.key, body: body, accounts: accounts)
-func run(_ path: String) throws -> LoadResult {
-    try Load.run("http://\(address)\(path)", script: script, folder: seeded.folder, seconds: seconds)
+let target = LoadTarget(
+    address: address, key: seeded.key,
+    body: #"{"event":"sign_in","client_id":"\#(Seeding.clientID)","sub":"{n}"}"#, accounts: accounts)
+/// The sample above is the first row of the log.
+var decided = 1
+@MainActor func run(_ path: String, connections: Int = 32, rate: Double? = nil) throws -> MeasuredLoad {
+    let load = try target.run(path, seconds: seconds, connections: connections, rate: rate)
+    if load.result.failures > 0 { fail("requests failed: \(load.line)") }
+    if path == "/v1/decisions" { decided += load.result.answered - load.result.refused }
+    return load
 }
 
-// Twice each in turn, the better one counts: what else runs on the machine hits both.
-let warmUp = try run("/v1/decisions")
-if warmUp.failures > 0 { fail("requests failed: \(warmUp.line)") }
-// The sample above is the first row of the log.
-var decided = 1 + warmUp.answered
-var best: (constant: LoadResult, decisions: LoadResult)?
-for _ in 0..<2 {
+// Three times each in turn: what else runs on the machine hits both.
+_ = try run("/v1/decisions")
+var shares: [Double] = []
+var full = Latencies()
+var rates: [Double] = []
+/// Of each round.
+var tails: (full: [Latencies], calm: [Latencies]) = ([], [])
+for _ in 0..<3 {
     let plain = try run("/v1/constant")
     let asked = try run("/v1/decisions")
-    if plain.failures + asked.failures > 0 { fail("requests failed: \(plain.line) / \(asked.line)") }
-    decided += asked.answered
-    let share = asked.requestsPerSecond / plain.requestsPerSecond
-    if let known = best, known.decisions.requestsPerSecond / known.constant.requestsPerSecond >= share { continue }
-    best = (plain, asked)
+    print("constant route        \(plain.line)\nPOST /v1/decisions    \(asked.line)")
+    fflush(nil)
+    shares.append(asked.result.requestsPerSecond / plain.result.requestsPerSecond)
+    rates.append(asked.result.requestsPerSecond)
+    full.add(asked.result.latencies)
+    tails.full.append(asked.result.latencies)
 }
-guard let best else { fail("nothing was measured") }
-print("constant route        \(best.constant.line)")
-print("POST /v1/decisions    \(best.decisions.line)")
-let share = best.decisions.requestsPerSecond / best.constant.requestsPerSecond
-print(String(format: "share                 %.2f (at least %.2f, aim %.2f)", share, Goal.least, Goal.aim))
+/// Decisions of before that were deleted.
+var removed = 0
+let most = rates.median
+print("at full load          \(full.line)")
+var calm = Latencies()
+for _ in 0..<3 {
+    let load = try run("/v1/decisions", connections: 128, rate: 0.7 * most)
+    print("at 70 % of that       \(load.line)")
+    calm.add(load.result.latencies)
+    tails.calm.append(load.result.latencies)
+}
+if logRows > 0 {
+    // The same while housekeeping deletes the older half of the log.
+    let (store, isOver) = (seeded.store, Watch())
+    let deleted = Task.detached {
+        var count = 0
+        while !isOver.flag.load(ordering: .relaxed) {
+            let deleted = try await pool.run { try store.decisions.deleteExpired(before: clock() - 45 * 86_400) }
+            count += deleted
+            if deleted == 0 { break }
+        }
+        return count
+    }
+    let load = try run("/v1/decisions", connections: 128, rate: 0.7 * most)
+    isOver.flag.store(true, ordering: .relaxed)
+    removed = try await deleted.value
+    print("while \(removed) are deleted \(load.line)")
+    report.add("decisions.\(engine.rawValue).\(accounts).\(logRows).deleting", load.result.latencies)
+    report.goal(
+        "\(engine.rawValue), \(logRows) decisions: p99 at 70 % while old ones are deleted, ms", load.result.latencies.percentile(99), 8,
+        atMost: true)
+}
+let flooded = try run("/v1/decisions", connections: 1_024, rate: 1.5 * most)
+print("at 150 % of that      \(flooded.line)")
+fflush(nil)
+let name = "decisions.\(engine.rawValue).\(accounts)" + (logRows > 0 ? ".\(logRows)" : "")
+report.add(BenchResult("\(name).rate", most, "requests/s", ratio: shares.median, against: "a constant"))
+for (kind, latencies) in [("full", full), ("70", calm), ("150", flooded.result.latencies)] {
+    report.add("\(name).\(kind)", latencies)
+}
+let label = "\(engine.rawValue), \(accounts) accounts" + (logRows > 0 ? ", \(logRows) decisions" : "")
+report.goal("\(label): share of the constant route's rate", shares, 0.5, atMost: false)
+report.goal("\(label): p99 at full load by p50", tails.full.map { $0.percentile(99) / $0.percentile(50) }, 10, atMost: true)
+report.goal("\(label): p99 at full load, ms", tails.full.map { $0.percentile(99) }, 25, atMost: true)
+report.goal("\(label): p99.9 at full load, ms", tails.full.map { $0.percentile(99.9) }, 100, atMost: true)
+report.goal("\(label): p99 at 70 % of it, ms", tails.calm.map { $0.percentile(99) }, 8, atMost: true)
+let curves = [
+    LatencyPlot.Curve("full load (\(engine.rawValue))", full), LatencyPlot.Curve("70 % of it (\(engine.rawValue))", calm),
+]
+if let file = arguments.text("save") { try JSONEncoder().encode(curves).write(to: URL(fileURLWithPath: file)) }
+if let file = arguments.text("plot") {
+    let before = try arguments.text("before").map {
+        try JSONDecoder().decode([LatencyPlot.Curve].self, from: Data(contentsOf: URL(fileURLWithPath: $0)))
+            .map { LatencyPlot.Curve($0.name, isBefore: true, $0.latencies) }
+    }
+    try LatencyPlot.svg("Decisions over HTTP", curves + (before ?? [])).write(
+        toFile: file, atomically: true, encoding: .utf8)
+}
+
+/// The log has every answer, and the report is written.
+@MainActor func end() throws -> Never {
+    try log.flush()
+    let logged = try seeded.store.decisions.count(DecisionFilter()) - logRows + removed
+    print("the log               \(logged) rows of \(decided) answers, dropped \(log.dropped)")
+    let isWhole = logged >= decided && log.dropped == 0
+    flushing.cancel()
+    batches.cancel()
+    server.cancel()
+    commits.close()
+    reads.close()
+    seeded.remove()
+    if !isWhole { fail("answers are missing in the log") }
+    let without = degraded.load(ordering: .relaxed)
+    if without > 0 { fail("\(without) questions were answered without history") }
+    report.printTable()
+    try report.write()
+    exit(arguments.flag("check") && !report.missed.isEmpty ? 1 : 0)
+}
+if arguments.text("only") == "tail" { try end() }
 
 // The same with a counter that has a key for each account, and with it away, in turn.
 guard let text = DefaultPolicy.files["policy.yaml"] else { fail("there is no default policy") }
@@ -141,7 +231,7 @@ for start in stride(from: 1, through: accounts, by: 10_000) {
     var rows: [VelocityRepository.Key: VelocityRow] = [:]
     for account in start..<min(start + 10_000, accounts + 1) {
         let question = VelocityQuestion(
-            counters: counting.policy.counters, team: seeded.team.number, account: String(format: "%032d", account), device: nil,
+            counters: counting.policy.counters, team: seeded.team.number, account: SeededStore.sub(account), device: nil,
             context: [:], marks: seeded.store.decisionMarks, now: clock())
         for tally in question.tallies(.signIn, inbox: nil) {
             rows[VelocityRepository.Key(mark: tally.mark, part: tally.part)] = VelocityRow(
@@ -151,26 +241,17 @@ for start in stride(from: 1, through: accounts, by: 10_000) {
     try seeded.store.velocity.add(rows)
 }
 print("\(accounts) keys of a counter were made")
-var shares: [Double] = []
+shares = []
 for _ in 0..<3 {
     policy.exchange(counting)
     let counted = try run("/v1/decisions")
     policy.exchange(try LoadedPolicy(.builtIn))
     let plain = try run("/v1/decisions")
-    if counted.failures + plain.failures > 0 { fail("requests failed: \(counted.line) / \(plain.line)") }
-    decided += counted.answered + plain.answered
-    shares.append(counted.requestsPerSecond / plain.requestsPerSecond)
+    shares.append(counted.result.requestsPerSecond / plain.result.requestsPerSecond)
     print("with a counter        \(counted.line)\nwithout               \(plain.line)")
 }
-shares.sort()
-print(String(format: "with a counter        %.2f of the rate without (goal 0.90)", shares[shares.count / 2]))
+report.goal("decisions with a counter, of the rate without", shares, 0.9, atMost: false)
 if log.velocity.dropped > 0 { fail("questions were not counted") }
-
-// Whatever was answered is in the log; what wrk did not wait for may be there too.
-try log.flush()
-let logged = try seeded.store.decisions.count(DecisionFilter())
-print("the log               \(logged) rows of \(decided) answers, dropped \(log.dropped)")
-if logged < decided || log.dropped > 0 { fail("answers are missing in the log") }
 
 // The read alone, and the whole question without HTTP.
 func perSecond(_ count: Int, _ work: () async throws -> Void) async rethrows -> Double {
@@ -179,26 +260,26 @@ func perSecond(_ count: Int, _ work: () async throws -> Void) async rethrows -> 
     let (whole, part) = (ContinuousClock.now - start).components
     return Double(count) / (Double(whole) + Double(part) / 1e18)
 }
-let app = try seeded.store.apps.decisionApp(clientID: SeededStore.clientID)
+let app = try seeded.store.apps.decisionApp(clientID: Seeding.clientID)
 let group = app?.groupNumber ?? 0
 let readRate = try await perSecond(20_000) {
-    let sub = String(format: "%032d", Int.random(in: 1...accounts))
+    let sub = SeededStore.sub(Int.random(in: 1...accounts))
     _ = try seeded.store.history.history(team: seeded.team.number, group: group, subject: .named(sub), now: clock())
 }
 print(String(format: "history, one thread   %8.0f reads/s, one statement each", readRate))
 let alone = try await perSecond(10_000) {
-    let sub = String(format: "%032d", Int.random(in: 1...accounts))
-    _ = try await service.decide(DecisionRequest(event: .signIn, clientID: SeededStore.clientID, sub: sub), for: team)
+    let sub = SeededStore.sub(Int.random(in: 1...accounts))
+    _ = try await service.decide(DecisionRequest(event: .signIn, clientID: Seeding.clientID, sub: sub), for: team)
 }
 print(String(format: "without HTTP          %8.0f decisions/s, one after the other", alone))
 let token = try issuer.mint(
-    SandboxToken(subject: "s", audience: SeededStore.clientID, nonceClaim: "n", realUserStatus: 2, lifetime: 100_000),
+    SandboxToken(subject: "s", audience: Seeding.clientID, nonceClaim: "n", realUserStatus: 2, lifetime: 100_000),
     now: clock())
 let verified = try await perSecond(5_000) {
-    _ = try await verifier.verify(token, audience: SeededStore.clientID, nonce: ExpectedNonce("n"), now: clock())
+    _ = try await verifier.verify(token, audience: Seeding.clientID, nonce: ExpectedNonce("n"), now: clock())
 }
 print(String(format: "ES256 verification    %8.0f tokens/s, one after the other", verified))
-let settled = try await withThrowingTaskGroup(of: Void.self) { tasks in
+let signUps = try await withThrowingTaskGroup(of: Void.self) { tasks in
     let start = ContinuousClock.now
     let count = 2_000
     for lane in 0..<32 {
@@ -206,10 +287,10 @@ let settled = try await withThrowingTaskGroup(of: Void.self) { tasks in
             for number in 0..<(count / 32) {
                 let nonce = "n\(lane)-\(number)"
                 let token = try issuer.mint(
-                    SandboxToken(subject: nonce, audience: SeededStore.clientID, nonceClaim: nonce, realUserStatus: 1),
+                    SandboxToken(subject: nonce, audience: Seeding.clientID, nonceClaim: nonce, realUserStatus: 1),
                     now: clock())
                 _ = try await service.decide(
-                    DecisionRequest(event: .signUp, clientID: SeededStore.clientID, identityToken: token, nonce: nonce), for: team
+                    DecisionRequest(event: .signUp, clientID: Seeding.clientID, identityToken: token, nonce: nonce), for: team
                 )
             }
         }
@@ -218,12 +299,6 @@ let settled = try await withThrowingTaskGroup(of: Void.self) { tasks in
     let (whole, part) = (ContinuousClock.now - start).components
     return Double(count / 32 * 32) / (Double(whole) + Double(part) / 1e18)
 }
-print(String(format: "sign-ups with token   %8.0f decisions/s, 32 at a time, each durable before its answer", settled))
+print(String(format: "sign-ups with token   %8.0f decisions/s, 32 at a time, each durable before its answer", signUps))
 
-flushing.cancel()
-server.cancel()
-commits.close()
-reads.close()
-cleanUp()
-if share < Goal.least { fail("POST /v1/decisions is slower than a quarter of the constant route") }
-exit(0)
+try end()

@@ -49,7 +49,7 @@ enum Memory {
         let deferred = try Source(
             port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipients: [world.recipient(contestant)],
             sender: { _ in sender }, message: world.message(contestant), together: true, mayBeDeferred: contestant == .reply
-        ).run()
+        ).run().deferred
         try world.waitUntilDelivered()
         memory = sampled.with { $0 }
         memory.deferred = deferred

@@ -1,5 +1,6 @@
 // A source of SMTP mail for what smtp-source cannot do: its own sender for every message, and sessions that all end at once.
 
+import BenchReport
 import Foundation
 import PostfixHarness
 
@@ -18,12 +19,35 @@ struct Source {
     var together = false
     /// Whether a message may be deferred for lack of memory.
     var mayBeDeferred = false
+    /// Messages a second, at random moments, whatever becomes of those before; nil: each session sends again once it has ended.
+    var rate: Double?
+
+    /// What came of it.
+    struct Outcome {
+        /// How many messages were deferred.
+        let deferred: Int
+        /// From the end of the data to the answer.
+        let latencies: Latencies
+        /// Seconds that everything took.
+        let seconds: Double
+    }
 
     /// Sends everything; throws with the first answer that was not the right one.
-    /// - Returns: how many messages were deferred.
     @discardableResult
-    func run() throws -> Int {
+    func run() throws -> Outcome {
         let deferred = Watched(0)
+        let latencies = Watched(Latencies())
+        let start = ContinuousClock.now
+        // When each is due.
+        var due: [Duration] = []
+        if let rate {
+            var (time, random) = (0.0, SystemRandomNumberGenerator())
+            for _ in 0..<messages {
+                time += -log(1 - Double.random(in: 0..<1, using: &random)) / rate
+                due.append(.seconds(time))
+            }
+        }
+        let schedule = due
         let next = Watched(0)
         let failure = Watched<String?>(nil)
         let waiting = Watched(0)
@@ -37,7 +61,11 @@ struct Source {
                         return number
                     }
                     guard number < messages, failure.with({ $0 == nil }) else { return }
-                    let problem = send(number) {
+                    if schedule.indices.contains(number) {
+                        let pause = schedule[number] - (ContinuousClock.now - start)
+                        if pause > .zero { usleep(UInt32(pause / .microseconds(1))) }
+                    }
+                    let problem = send(number, latencies) {
                         guard together else { return }
                         let round = number / sessions + 1
                         waiting.with { $0 += 1 }
@@ -57,11 +85,12 @@ struct Source {
         }
         guard running.wait(seconds: 3600, for: { $0 == 0 ? true : nil }) != nil else { throw HarnessError("the source hangs") }
         if let failure = failure.with({ $0 }) { throw HarnessError("the source got \(failure)") }
-        return deferred.with { $0 }
+        return Outcome(
+            deferred: deferred.with { $0 }, latencies: latencies.with { $0 }, seconds: (ContinuousClock.now - start) / .seconds(1))
     }
 
     /// What went wrong; nil where nothing did.
-    private func send(_ number: Int, beforeEnd: () -> Void) -> String? {
+    private func send(_ number: Int, _ latencies: Watched<Latencies>, beforeEnd: () -> Void) -> String? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return "no socket" }
         defer { close(descriptor) }
@@ -90,9 +119,12 @@ struct Source {
         }
         guard Self.send(descriptor, message) else { return "a closed connection" }
         beforeEnd()
+        let end = ContinuousClock.now
         guard Self.send(descriptor, Array(".\r\n".utf8)), let reply = Self.reply(descriptor) else {
             return "no answer to a message"
         }
+        let took = ContinuousClock.now - end
+        latencies.with { $0.add(took) }
         guard reply.hasPrefix("250") else { return reply.prefix(60).trimmingCharacters(in: .whitespacesAndNewlines) }
         _ = Self.send(descriptor, Array("QUIT\r\n".utf8)) && Self.reply(descriptor) != nil
         return nil

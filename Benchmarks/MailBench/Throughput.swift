@@ -93,11 +93,11 @@ struct Throughput {
         }
     }
 
-    /// The median over the rounds of one filter's rate by another's, and of the processor time of everything.
-    static func ratio(
+    /// One filter's rate by another's in each round, and the same of the processor time of everything.
+    static func ratios(
         _ runs: [FilterUnderTest: [Run]], _ one: FilterUnderTest, _ other: FilterUnderTest
-    ) -> (rate: Double, cpu: Double)? {
+    ) -> (rate: [Double], cpu: [Double])? {
         guard let a = runs[one], let b = runs[other] else { return nil }
-        return (zip(a, b).map { $0.rate / $1.rate }.median, zip(a, b).map { $1.all / $0.all }.median)
+        return (zip(a, b).map { $0.rate / $1.rate }, zip(a, b).map { $1.all / $0.all })
     }
 }

@@ -1,9 +1,10 @@
 // Mail through Postfix and Postern beside other filters: rates, processor time by stage, memory. See docs/PERFORMANCE.md.
 //
 // MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip
-// rate,verp,stages,memory,fan-out]
+// rate,verp,stages,tail,memory,fan-out]
 //           [--memory-sessions 50,200,500] [--memory-size 1000000] [--reply-memory 256000000] [--soak 200000] [--check]
-// With --check, a goal that is missed makes the exit status 1. With --soak nothing else is measured.
+// MailBench --hours 3 [--mail 20] [--decisions 100] [--round 60] [--plot FILE] [--samples FILE] [--check]
+// With --check, a goal that is missed makes the exit status 1. With --soak or --hours nothing else is measured.
 
 import BenchReport
 import Foundation
@@ -22,9 +23,25 @@ var report = BenchReport()
     print(Machine.description)
     fflush(nil)
     if let soak = arguments.text("soak").flatMap({ Int($0) }) { return try runSoak(soak) }
+    if let hours = arguments.text("hours").flatMap({ Double($0) }) { return try runHours(hours) }
     if !["rate", "verp", "stages"].allSatisfy(skipped.contains) { try runMail() }
+    if !skipped.contains("tail") { try runTail() }
     if !skipped.contains("memory") { try runMemory() }
     if !skipped.contains("fan-out") { try runFanOut() }
+}
+
+@MainActor func runTail() throws {
+    let tail = try Tail(messages: arguments.number("tail-messages", 4_000), size: size, sessions: sessions)
+    defer { tail.world.stop() }
+    for (contestant, verp) in [(FilterUnderTest.forward, false), (.forward, true), (.reply, false)] {
+        let (most, mail, decisions) = try tail.measure(contestant, verp: verp)
+        let name = "tail.\(contestant.rawValue)\(verp ? ".verp" : "")"
+        print(String(format: "%@: at 70 %% of %.0f messages/s: ", name, most) + mail.line + "; decisions beside: " + decisions.line)
+        fflush(nil)
+        report.add(name, mail)
+        report.add("\(name).decisions", decisions)
+        report.goal("\(name): p99 by p50", mail.percentile(99) / mail.percentile(50), 5, atMost: true)
+    }
 }
 
 @MainActor func runFanOut() throws {
@@ -51,9 +68,9 @@ var report = BenchReport()
         Throughput.add(runs, suffix: suffix, to: &report)
         let kind = verp ? "a sender for each message" : "one sender"
         @MainActor func goal(_ other: FilterUnderTest, _ bound: Double) {
-            guard let ratio = Throughput.ratio(runs, .forward, other) else { return }
-            report.goal("\(kind): rate of forwarding by that of \(other.rawValue)", ratio.rate, bound, atMost: false)
-            print(String(format: "      by processor time of everything: %.3g", ratio.cpu))
+            guard let ratios = Throughput.ratios(runs, .forward, other) else { return }
+            report.goal("\(kind): rate of forwarding by that of \(other.rawValue)", ratios.rate, bound, atMost: false)
+            print(String(format: "      by processor time of everything: %.3g", ratios.cpu.median))
         }
         goal(.fixed, 0.85)
         goal(.noop, 0.55)
@@ -119,6 +136,56 @@ let forwardingLimit = 64.0
             BenchResult("memory.soak.last\(suffix)", last, "MiB", ratio: last / first, against: "memory.soak.first\(suffix)"))
         if suffix.isEmpty { report.goal("memory after all messages by that after a tenth", last / first, 1.1, atMost: true) }
     }
+}
+
+@MainActor func runHours(_ hours: Double) throws {
+    let hosts = try SoakHosts()
+    defer { hosts.stop() }
+    let soak = Soak(
+        hosts: hosts, mail: Double(arguments.number("mail", 20)), decisions: Double(arguments.number("decisions", 100)),
+        roundSeconds: arguments.number("round", 60))
+    var samples: [SoakSample] = []
+    try soak.run(hours: hours) { sample in
+        samples.append(sample)
+        print(
+            String(
+                format: "%6.1f min: %@ MiB, %@ files, mail %.1f and %.1f ms, decisions %.2f and %.1f ms, %.0f MB, %d events wait",
+                sample.minute, sample.resident.map { String(format: "%.1f", $0) }.joined(separator: " and "),
+                sample.files.map { "\(Int($0))" }.joined(separator: " and "), sample.mailMedian, sample.mailTail,
+                sample.decisionMedian, sample.decisionTail, sample.databaseMegabytes, sample.waitingEvents))
+        fflush(nil)
+        if let file = arguments.text("samples") { try JSONEncoder().encode(samples).write(to: URL(fileURLWithPath: file)) }
+        if let file = arguments.text("plot") { try plot(samples).write(toFile: file, atomically: true, encoding: .utf8) }
+    }
+    print("\(samples.map(\.messages).reduce(0, +)) messages, \(samples.map(\.decisions).reduce(0, +)) decisions")
+    func goal(_ text: String, _ bound: Double, _ value: (SoakSample) -> Double) {
+        let (first, last) = samples.drift(value)
+        report.goal("\(text): last tenth by second", last / max(first, 1e-9), bound, atMost: true)
+    }
+    for host in 0..<2 {
+        goal("soak, host \(host + 1), MiB", 1.1) { $0.resident[host] }
+        goal("soak, host \(host + 1), open files", 1.1) { $0.files[host] }
+        goal("soak, host \(host + 1), threads", 1.1) { $0.threads[host] }
+    }
+    goal("soak, mail, median", 1.5, \.mailMedian)
+    goal("soak, decisions, median", 1.5, \.decisionMedian)
+}
+
+func plot(_ samples: [SoakSample]) -> String {
+    func line(_ name: String, _ value: (SoakSample) -> Double) -> TimePlot.Line {
+        TimePlot.Line(name, samples.map { ($0.minute, value($0)) })
+    }
+    func hosts(_ value: @escaping (SoakSample) -> [Double]) -> [TimePlot.Line] {
+        (0..<2).map { host in line("host \(host + 1)") { value($0)[host] } }
+    }
+    return TimePlot.svg(
+        "Two hosts on one PostgreSQL",
+        [
+            TimePlot.Panel("resident memory, MiB", hosts(\.resident)), TimePlot.Panel("open files", hosts(\.files)),
+            TimePlot.Panel("mail, from end of data to answer, ms", [line("median", \.mailMedian), line("p99", \.mailTail)]),
+            TimePlot.Panel("decisions, ms", [line("median", \.decisionMedian), line("p99", \.decisionTail)]),
+            TimePlot.Panel("database, MB", [line("size", \.databaseMegabytes)]),
+        ])
 }
 
 var status: Int32 = 0

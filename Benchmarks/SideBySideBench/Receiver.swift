@@ -12,7 +12,8 @@ final class Receiver: Sendable {
     /// Requests answered so far.
     var arrived: Int { answered.count.load(ordering: .relaxed) }
 
-    init() async throws {
+    /// - Parameter hears: gets each body, on the receiver's thread; nil: bodies are passed over.
+    init(hears: (@Sendable ([UInt8]) -> Void)? = nil) async throws {
         let answered = Counter()
         self.answered = answered
         channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -20,7 +21,7 @@ final class Receiver: Sendable {
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
-                    try channel.pipeline.syncOperations.addHandler(Handler(answered))
+                    try channel.pipeline.syncOperations.addHandler(Handler(answered, hears))
                 }
             }.bind(host: "127.0.0.1", port: 0).get()
         port = channel.localAddress?.port ?? 0
@@ -34,10 +35,21 @@ final class Receiver: Sendable {
         typealias InboundIn = HTTPServerRequestPart
         typealias OutboundOut = HTTPServerResponsePart
         private let answered: Counter
-        init(_ answered: Counter) { self.answered = answered }
+        private let hears: (@Sendable ([UInt8]) -> Void)?
+        private var body: [UInt8] = []
+
+        init(_ answered: Counter, _ hears: (@Sendable ([UInt8]) -> Void)?) { (self.answered, self.hears) = (answered, hears) }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            guard case .end = unwrapInboundIn(data) else { return }
+            switch unwrapInboundIn(data) {
+            case .head: return
+            case .body(let part):
+                if hears != nil { body += part.readableBytesView }
+                return
+            case .end: break
+            }
+            hears?(body)
+            body = []
             answered.count.add(1, ordering: .relaxed)
             let head = HTTPResponseHead(version: .http1_1, status: .accepted, headers: ["Content-Length": "0"])
             context.write(wrapOutboundOut(.head(head)), promise: nil)

@@ -1,7 +1,7 @@
 // What goes on side by side on one PostgreSQL: deliveries beside changes, a move of an app beside sign-ups, an import, a full
 // server.
 //
-// SideBySideBench [--only import,deliver,transfer,full] [--events 20000] [--consents 200000] [--rows 20000] [--clients 48]
+// SideBySideBench [--only import,deliver,tail,transfer,full] [--events 20000] [--consents 200000] [--rows 20000] [--clients 48]
 // [--check]
 
 import Database
@@ -17,6 +17,7 @@ import MailAuth
 import NIOPosix
 import PosternPostgres
 import PostgresHarness
+import Support
 import Synchronization
 
 let arguments = BenchArguments()
@@ -136,6 +137,59 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     await threads.stop()
 }
 
+/// From a change to the arrival of its event, at a rate that leaves room.
+@MainActor func deliverTail(_ world: World, _ count: Int, perSecond: Int) async throws {
+    let changed = Mutex<[String: ContinuousClock.Instant]>([:])
+    let latencies = Mutex(Latencies())
+    let receiver = try await Receiver { body in
+        let now = ContinuousClock.now
+        // A compact JWS; its payload names the account once.
+        let parts = body.split(separator: UInt8(ascii: "."))
+        guard parts.count == 3, let payload = Base64URL.decode(parts[1]) else { return }
+        let text = String(decoding: payload, as: UTF8.self).replacingOccurrences(of: "\\", with: "")
+        guard let start = text.range(of: "\"sub\":\"")?.upperBound, let end = text[start...].firstIndex(of: "\"") else { return }
+        let began = changed.withLock { $0.removeValue(forKey: String(text[start..<end])) }
+        if let began { latencies.withLock { $0.add(now - began) } }
+    }
+    _ = try world.store.endpoints.set(
+        team: "juice", app: "com.juice", url: EndpointURL("http://hooks.example:\(receiver.port)/"), allowsHTTP: true,
+        allowsPrivate: true, World.change)
+    var logger = Logger(label: "bench")
+    logger.logLevel = .error
+    let (threads, poster) = (DeliveryThreads(), try HTTPEventPoster())
+    let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+    let delivery = EventDelivery(
+        outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
+        issuer: "https://relay.example", poster: poster, resolver: Loopback(), threads: threads, now: clock, logger: logger)
+    let service = Task.detached {
+        try await EventDeliveryService(delivery: delivery, poster: poster, threads: threads, logger: logger).run()
+    }
+    let addresses = try (0..<count).map { try world.store.addresses.addresses(team: "juice", user: "u\($0)")[0] }
+    // Until the lease is taken.
+    while delivery.lease == nil { try await Task.sleep(for: .milliseconds(50)) }
+    let store = world.store
+    try await together([
+        {
+            let begin = ContinuousClock.now
+            for (number, address) in addresses.enumerated() {
+                Thread.sleep(forTimeInterval: max(0, seconds(begin + .seconds(Double(number) / Double(perSecond)) - .now)))
+                changed.withLock { $0[address.account.sub] = .now }
+                try store.addresses.setForwarding(address.address, on: false, World.change)
+            }
+        }
+    ])
+    let deadline = ContinuousClock.now + .seconds(60)
+    while changed.withLock({ !$0.isEmpty }), .now < deadline { try await Task.sleep(for: .milliseconds(50)) }
+    let all = latencies.withLock { $0 }
+    guard all.count == count else { throw BenchFailure(description: "\(count - all.count) events did not arrive") }
+    print("from a change to its event, \(perSecond) a second: \(all.line)")
+    report.add("events", all)
+    report.goal("p99 from a change to the arrival of its event, ms", all.percentile(99), 1_000, atMost: true)
+    service.cancel()
+    _ = try? await service.value
+    await receiver.stop()
+}
+
 // MARK: Transfer
 
 @MainActor func transfer(_ world: World, perSecond: Int) async throws {
@@ -244,9 +298,10 @@ do {
     print(Machine.description)
     fflush(nil)
     let rows = arguments.number("rows", 20_000)
-    if isWanted("import") || isWanted("deliver") {
+    if isWanted("import") || isWanted("deliver") || isWanted("tail") {
         let world = try World(users: arguments.number("events", 20_000))
         try importRows(world, rows)
+        if isWanted("tail") { try await deliverTail(world, min(rows, 4_000), perSecond: 200) }
         if isWanted("deliver") { try await deliver(world, arguments.number("events", 20_000)) }
         world.end()
     }

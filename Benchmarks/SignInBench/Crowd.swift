@@ -1,6 +1,7 @@
 // Browsers that sign in at a rate, and how long it took them.
 
 import AsyncHTTPClient
+import BenchReport
 import Foundation
 import NIOCore
 import NIOHTTP1
@@ -10,23 +11,14 @@ import Synchronization
 
 struct Measured: Sendable {
     var rate = 0.0
-    /// Milliseconds of whole sign-ins, and of their requests.
-    var wholes: [Double] = []
-    var requests: [Double] = []
+    /// Of whole sign-ins, and of their requests.
+    var wholes = Latencies()
+    var requests = Latencies()
     /// The first that went wrong.
     var failure: String?
 
-    func percentile(_ share: Double, of values: [Double]) -> Double {
-        let sorted = values.sorted()
-        return sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
-    }
-
     func line(_ asked: Int) -> String {
-        String(
-            format: "%4d asked, %6.1f sign-ins/s; whole: p50 %.1f ms, p99 %.1f ms; a request: p50 %.1f ms, p99 %.1f ms", asked,
-            rate,
-            percentile(0.5, of: wholes), percentile(0.99, of: wholes), percentile(0.5, of: requests),
-            percentile(0.99, of: requests))
+        String(format: "%4d asked, %6.1f a second; whole: ", asked, rate) + wholes.line + "; a request: " + requests.line
     }
 }
 
@@ -45,25 +37,52 @@ final class Crowd: Sendable {
     func signIn(perSecond rate: Int, seconds: Int) async -> Measured {
         let start = ContinuousClock.now
         var measured = Measured()
-        await withTaskGroup(of: Result<[Double], any Error>.self) { tasks in
+        await at(rate, seconds, &measured) { [self] in
+            var visit = Visit(place, client, next.add(1, ordering: .relaxed).oldValue)
+            return try await visit.signIn()
+        }
+        measured.rate = Double(measured.wholes.count) / ((ContinuousClock.now - start) / .seconds(1))
+        return measured
+    }
+
+    /// Looks at the users' page by so many who have signed in, at fixed times.
+    func look(perSecond rate: Int, seconds: Int, visitors: Int) async -> Measured {
+        var measured = Measured()
+        var signedIn: [Visit] = []
+        do {
+            for _ in 0..<visitors {
+                var visit = Visit(place, client, next.add(1, ordering: .relaxed).oldValue)
+                _ = try await visit.signIn()
+                signedIn.append(visit)
+            }
+        } catch { measured.failure = "\(error)" }
+        let (visits, start) = (signedIn, ContinuousClock.now)
+        await at(rate, seconds, &measured) {
+            guard var visit = visits.randomElement() else { throw VisitError(description: "no one has signed in") }
+            return [try await visit.look()]
+        }
+        measured.rate = Double(measured.wholes.count) / ((ContinuousClock.now - start) / .seconds(1))
+        return measured
+    }
+
+    private func at(
+        _ rate: Int, _ seconds: Int, _ measured: inout Measured, _ visit: @escaping @Sendable () async throws -> [Duration]
+    ) async {
+        let start = ContinuousClock.now
+        await withTaskGroup(of: Result<[Duration], any Error>.self) { tasks in
             for number in 0..<(rate * seconds) {
                 try? await Task.sleep(until: start + .seconds(1) * number / rate, clock: .continuous)
-                tasks.addTask { [self] in
-                    var visit = Visit(place, client, next.add(1, ordering: .relaxed).oldValue)
-                    do { return .success(try await visit.signIn()) } catch { return .failure(error) }
-                }
+                tasks.addTask { do { return .success(try await visit()) } catch { return .failure(error) } }
             }
             for await result in tasks {
                 switch result {
                 case .success(let times):
-                    measured.requests += times
-                    measured.wholes.append(times.reduce(0, +))
+                    for time in times { measured.requests.add(time) }
+                    measured.wholes.add(times.reduce(.zero, +))
                 case .failure(let error): measured.failure = measured.failure ?? "\(error)"
                 }
             }
         }
-        measured.rate = Double(measured.wholes.count) / ((ContinuousClock.now - start) / .seconds(1))
-        return measured
     }
 }
 
@@ -75,7 +94,7 @@ struct Visit {
     private let client: HTTPClient
     private let number: Int
     private var cookies: [String: String] = [:]
-    private var times: [Double] = []
+    private var times: [Duration] = []
 
     init(_ place: SignInPlace, _ client: HTTPClient, _ number: Int) {
         self.place = place
@@ -83,8 +102,9 @@ struct Visit {
         self.number = number
     }
 
-    /// Milliseconds of each request.
-    mutating func signIn() async throws -> [Double] {
+    /// What each request took.
+    mutating func signIn() async throws -> [Duration] {
+        times = []
         let user = number % place.authenticators.count
         let query = FormEncoding.encode([
             ("client_id", SignInPlace.client), ("redirect_uri", SignInPlace.redirect), ("response_type", "code"),
@@ -130,6 +150,14 @@ struct Visit {
         return times
     }
 
+    /// The page of the user's addresses, once signed in.
+    mutating func look() async throws -> Duration {
+        times = []
+        let answer = try await ask(.GET, "/me")
+        guard answer.status == 200 else { throw VisitError(description: "/me: \(answer.status)") }
+        return times.last ?? .zero
+    }
+
     private func location(_ answer: Answer) throws -> String {
         guard answer.status == 303, let location = answer.location else {
             throw VisitError(description: "\(answer.status): \(answer.text.prefix(2_000))")
@@ -161,7 +189,7 @@ struct Visit {
         let start = ContinuousClock.now
         let response = try await client.execute(request, timeout: .seconds(30))
         let text = String(buffer: try await response.body.collect(upTo: 1_000_000))
-        times.append((ContinuousClock.now - start) / .milliseconds(1))
+        times.append(ContinuousClock.now - start)
         for cookie in response.headers["Set-Cookie"] {
             let pair = cookie.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             if pair.count == 2 { cookies[String(pair[0])] = String(pair[1]) }

@@ -3,6 +3,7 @@
 import Database
 import Accounts
 import BenchReport
+import BenchStores
 import Foundation
 import PosternConfiguration
 import PosternPostgres

@@ -6,6 +6,7 @@
 // --keep: stores stay in the folder and are used again, since filling ten million takes minutes.
 
 import BenchReport
+import BenchStores
 import Foundation
 
 let arguments = BenchArguments()
@@ -38,7 +39,8 @@ var report = BenchReport()
         if index > 0 {
             // Of processor time, that of the server's process included: other work on the machine disturbs it least.
             report.goal(
-                "\(engine.rawValue): look-up with \(store.count) by one with \(sizes[0])", ratio { $0.cpu + $0.server },
+                "\(engine.rawValue): look-up with \(store.count) by one with \(sizes[0])",
+                pairs.map { ($0.cpu + $0.server) / ($1.cpu + $1.server) },
                 engine == .sqlite ? 2.2 : 1.5, atMost: true)
         }
     }

@@ -11,6 +11,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     /// Statements by their text.
     private var prepared: [String: Statement] = [:]
     private var durability = Durability.durable
+    /// Pages in the write-ahead log after the last commit of this connection; counted once `countLog` was called.
+    private(set) var pagesInLog = 0
 
     private struct Statement {
         let pointer: OpaquePointer
@@ -53,9 +55,41 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         self.durability = durability
     }
 
-    /// Moves what this connection wrote into the main file, as far as other processes allow without waiting.
-    func checkpoint() {
-        if let handle, sqlite3_total_changes(handle) != 0 { try? runScript("PRAGMA wal_checkpoint(PASSIVE)") }
+    /// From now on commits count the pages of the log, and move none of them into the main file.
+    func countLog() {
+        // The connection outlives its handle.
+        sqlite3_wal_hook(
+            handle,
+            { context, _, _, pages in
+                if let context { Unmanaged<SQLiteConnection>.fromOpaque(context).takeUnretainedValue().pagesInLog = Int(pages) }
+                return SQLITE_OK
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// What is left to do after a checkpoint.
+    struct CheckpointResult {
+        /// Pages in the log.
+        let pages: Int
+        /// Those of them that are in the main file.
+        let moved: Int
+    }
+
+    /// Moves pages of the log into the main file, as far as other readers and writers allow without waiting.
+    /// - Parameter restarting: whether to wait, as long as the busy timeout says, until the log is used from its start again.
+    @discardableResult
+    func checkpoint(restarting: Bool = false) throws(StoreFailure) -> CheckpointResult {
+        guard let handle else { throw Self.closed }
+        var (pages, moved): (Int32, Int32) = (0, 0)
+        let status = sqlite3_wal_checkpoint_v2(
+            handle, nil, restarting ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, &pages, &moved)
+        // Someone reads on: the rest is for the next time.
+        if status & 0xFF != SQLITE_BUSY { try check(status) }
+        return CheckpointResult(pages: Int(pages), moved: Int(moved))
+    }
+
+    /// The same for what this connection wrote, at its end.
+    func finalCheckpoint() {
+        if let handle, sqlite3_total_changes(handle) != 0 { _ = try? checkpoint() }
     }
 
     /// Runs `body` between BEGIN and COMMIT; rolled back where it throws.

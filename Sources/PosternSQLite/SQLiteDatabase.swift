@@ -18,13 +18,14 @@ package final class SQLiteDatabase: Database {
     package static let cacheKibibytes = 2_000
 
     /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the log of decisions and
-    /// counters write again and again are then moved, and synced, once for many commits.
+    /// counters write again and again are then moved, and synced, once for many commits; by `SQLiteCheckpointer`, beside who writes.
     package static let checkpointPages = 4000
 
     private let path: String
     /// The one connection that writes.
     private let writer: SQLiteConnection
-    private let turn = WriterTurn()
+    private let turn: WriterTurn
+    private let checkpointer: SQLiteCheckpointer
     private let readers: SQLiteReaders
     private let files: OpenedFiles
     /// How long to wait for other writers.
@@ -62,6 +63,14 @@ package final class SQLiteDatabase: Database {
             return writer
         }
         (self.path, self.writer, self.files, self.busyTimeout) = (path, writer, files, timeout)
+        let turn = WriterTurn()
+        self.turn = turn
+        writer.countLog()
+        checkpointer = SQLiteCheckpointer(turn) { () throws(StoreFailure) in
+            let connection = try SQLiteConnection(path: path, busyTimeout: SQLiteCheckpointer.timeout)
+            try files.requireInPlace()
+            return connection
+        }
         readers = SQLiteReaders(maximum: Self.readers) { () throws(StoreFailure) in
             let connection = try SQLiteConnection(path: path, isReadOnly: true, busyTimeout: timeout)
             // Under the name there may be another file by now.
@@ -116,6 +125,7 @@ package final class SQLiteDatabase: Database {
             writer.setBusyTimeout(deadline - .now)
             try writer.setDurability(durability)
             let result = try writer.transaction("BEGIN IMMEDIATE TRANSACTION", body)
+            checkpointer.note(pages: writer.pagesInLog)
             // No one is answered that something is kept which is in a file that was moved away.
             try files.requireInPlace()
             return result
@@ -199,8 +209,9 @@ package final class SQLiteDatabase: Database {
 
     /// Moves what was written into the main file first, as far as other processes allow without waiting.
     package func close() throws(StoreFailure) {
+        checkpointer.close()
         try turn.run(by: .now + Self.closingTimeout) { () throws(StoreFailure) in
-            writer.checkpoint()
+            writer.finalCheckpoint()
             readers.close()
             writer.close()
         }

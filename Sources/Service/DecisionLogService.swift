@@ -16,7 +16,7 @@ package struct DecisionLogService: Service {
     private let now: @Sendable () -> Int64
     private let logger: Logger
 
-    /// Between two writings: far within the second that may be lost at a kill.
+    /// Between two writings of what is less than a batch: far within the second that may be lost at a kill.
     private static let interval: Duration = .milliseconds(200)
     /// Seconds between two deletions.
     private static let deletionInterval: Duration = .seconds(3600)
@@ -37,6 +37,8 @@ package struct DecisionLogService: Service {
         } catch {
             logger.warning("apps cannot be preloaded yet: each is read when it is first used", metadata: ["detail": "\(error)"])
         }
+        let batches = Task { await parts.log.writeBatches(pool) }
+        defer { batches.cancel() }
         await PeriodicTask.untilShutdown(
             every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)
         ) {
@@ -84,12 +86,12 @@ package struct DecisionLogService: Service {
         do {
             try await pool.run { [store, now] in
                 let time = now()
-                while try store.decisionWrites.deleteExpiredNonces(now: time) == 1000 {}
-                while try store.idempotency.deleteExpired(now: time) == 1000 {}
-                while try store.appRates.deleteExpired(now: time) == 1000 {}
-                while try store.velocity.deleteExpired(now: time) == 1000 {}
+                try DeletionSteps.run { try store.decisionWrites.deleteExpiredNonces(now: time) }
+                try DeletionSteps.run { try store.idempotency.deleteExpired(now: time) }
+                try DeletionSteps.run { try store.appRates.deleteExpired(now: time) }
+                try DeletionSteps.run { try store.velocity.deleteExpired(now: time) }
                 try store.velocity.trim()
-                while try store.devices.deleteExpired(now: time) == 1000 {}
+                try DeletionSteps.run { try store.devices.deleteExpired(now: time) }
             }
         } catch is CancellationError {
             // The end: the next start goes on.

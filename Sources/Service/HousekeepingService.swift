@@ -111,13 +111,13 @@ struct HousekeepingService: Service {
             // One of several hosts is enough; what it leaves undone, another one does in its own hour.
             guard let lock = try store.database.lock("housekeeping") else { return }
             defer { lock.release() }
-            while try store.tokens.deleteExpired(now: now()) == 1000 {}
-            while try store.provider.deleteExpired(now: now()) == 1000 {}
-            while try store.tombstones.deleteExpired(now: now()) == 1000 {}
+            try DeletionSteps.run { try store.tokens.deleteExpired(now: now()) }
+            try DeletionSteps.run { try store.provider.deleteExpired(now: now()) }
+            try DeletionSteps.run { try store.tombstones.deleteExpired(now: now()) }
             while try store.transfers.endExpired(now: now()) == 500 {}
-            while try store.externalEvents.deleteExpired(now: now()) == 1000 {}
-            while try store.verifications.deleteExpired(now: now()) == 1000 {}
-            while try store.persons.deleteRefusals(now: now()) == 1000 {}
+            try DeletionSteps.run { try store.externalEvents.deleteExpired(now: now()) }
+            try DeletionSteps.run { try store.verifications.deleteExpired(now: now()) }
+            try DeletionSteps.run { try store.persons.deleteRefusals(now: now()) }
             try store.addresses.endCounted(accounts: nil, now: now())
             while try store.users.removeDue(now: now()) == 100 {}
             for retention in try store.retention.all() { try delete(retention) }
@@ -130,16 +130,16 @@ struct HousekeepingService: Service {
         }
     }
 
-    /// Deletes what is older than it is kept, a thousand rows at a time, so that mail does not wait for it.
+    /// Deletes what is older than it is kept.
     private func delete(_ retention: Retention) throws {
         let before = now() - Int64(retention.days) * 86_400
         switch retention.dataClass {
-        case .counters: while try store.counters.deleteExpired(countersBefore: before / 86_400, now: now()) == 1000 {}
-        case .decisions: while try store.decisions.deleteExpired(before: before) == 1000 {}
-        case .checks: while try store.checks.deleteExpired(before: before) == 1000 {}
-        case .rejections: while try store.rejections.deleteExpired(before: before) == 1000 {}
-        case .dmarcReports: while try store.aggregateReports.deleteExpired(before: before) == 1000 {}
-        case .audit: while try store.audit.deleteExpired(before: before) == 1000 {}
+        case .counters: try DeletionSteps.run { try store.counters.deleteExpired(countersBefore: before / 86_400, now: now()) }
+        case .decisions: try DeletionSteps.run { try store.decisions.deleteExpired(before: before, limit: 250) }
+        case .checks: try DeletionSteps.run { try store.checks.deleteExpired(before: before) }
+        case .rejections: try DeletionSteps.run { try store.rejections.deleteExpired(before: before) }
+        case .dmarcReports: try DeletionSteps.run { try store.aggregateReports.deleteExpired(before: before) }
+        case .audit: try DeletionSteps.run { try store.audit.deleteExpired(before: before) }
         default: break
         }
     }

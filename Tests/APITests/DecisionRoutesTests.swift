@@ -33,17 +33,19 @@ import Testing
         }
     }
 
-    private func setting() async throws -> Setting {
+    private func setting(atOnce: Int? = nil) async throws -> Setting {
         let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
         let policy = try LoadedPolicy(.builtIn)
         let fixture = try APIFixture { fixture in
             let breaker = StoreBreaker()
+            var settings = DecisionService.Settings()
+            if let atOnce { settings.atOnce = atOnce }
             let service = DecisionService(
                 store: fixture.store, policies: policy, verifier: TokenVerifier(issuers: issuer, keys: issuer),
                 log: DecisionLogBuffer(fixture.store.decisions, fixture.store.decisionWrites),
                 commits: GroupCommit(fixture.store.database),
-                reads: GroupRead(fixture.store.database), executor: fixture.pool, breaker: breaker, now: fixture.clock.now,
-                logger: fixture.log.logger)
+                reads: GroupRead(fixture.store.database), executor: fixture.pool, breaker: breaker, settings: settings,
+                now: fixture.clock.now, logger: fixture.log.logger)
             return [
                 DecisionRoutes(
                     service: service,
@@ -53,6 +55,18 @@ import Testing
         }
         _ = try fixture.store.apps.add(team: "juice", clientID: Self.app, group: nil, APIFixture.change)
         return Setting(fixture: fixture, issuer: issuer, key: try fixture.key("juice"))
+    }
+
+    @Test func moreQuestionsAtOnceThanCanBeAnsweredAreToldWhenToAskAgain() async throws {
+        let setting = try await setting(atOnce: 0)
+        let answer = try await setting.decide(setting.signUp("jane", nonce: "n1"))
+        #expect(answer.status == 429)
+        #expect(answer.headers[.retryAfter] == "1")
+        #expect(answer.problem == "too-many-requests")
+        // With its key too: what may be otherwise the next time is not kept.
+        let key = ["Idempotency-Key": "k1"]
+        #expect(try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status == 429)
+        #expect(try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status == 429)
     }
 
     @Test func aQuestionIsAnsweredShownReportedAndLabelled() async throws {

@@ -90,6 +90,7 @@ final class DecisionFixture: Sendable {
     let commits: GroupCommit
     let reads: GroupRead
     let memory: DecisionMemory
+    let breaker: StoreBreaker
     let service: DecisionService
     /// Live lists, as they were when they were looked at last.
     let lists: ListsInForce
@@ -122,7 +123,8 @@ final class DecisionFixture: Sendable {
     static let policy: LoadedPolicy? = try? LoadedPolicy(.builtIn)
 
     init(
-        policy: (any PolicySource)? = nil, keys: (any VerificationKeySource)? = nil, interpreting: (any BlockingExecutor)? = nil
+        policy: (any PolicySource)? = nil, keys: (any VerificationKeySource)? = nil, interpreting: (any BlockingExecutor)? = nil,
+        atOnce: Int? = nil
     ) async throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-decisions-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -149,11 +151,14 @@ final class DecisionFixture: Sendable {
             store.liveLists, now: DecisionFixture.start, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let (clock, uptime) = (self.clock, Holder())
         holder = uptime
+        breaker = StoreBreaker(monotonic: { uptime.value })
+        var settings = DecisionService.Settings(ownIssuer: Self.ownIssuer)
+        if let atOnce { settings.atOnce = atOnce }
         service = DecisionService(
             store: store, policies: try policy ?? #require(Self.policy), lists: lists,
             verifier: TokenVerifier(issuers: issuers, keys: keys ?? issuers),
             log: log, commits: commits, reads: reads, executor: InlineExecutor(), interpreting: interpreting, memory: memory,
-            breaker: StoreBreaker(monotonic: { uptime.value }), settings: DecisionService.Settings(ownIssuer: Self.ownIssuer),
+            breaker: breaker, settings: settings,
             now: { clock.now }, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try service.warmUp()
     }

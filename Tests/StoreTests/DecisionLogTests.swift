@@ -275,6 +275,33 @@ import Testing
         #expect(try test.history(.own(sub: sub))?.grant?.lastSeenAt == Self.now + 5)
     }
 
+    /// Where the log was behind, all who asked waited until the whole of it was written: hundreds of milliseconds.
+    @Test(arguments: Engine.all) func whoWaitsForRoomGoesOnOnceAsManyAreWritten(_ engine: Engine) async throws {
+        let test = try TestDecisions(engine)
+        let flaky = SwitchedDatabase(test.inner.database)
+        let store = Store(database: flaky, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        let buffer = DecisionLogBuffer(store.decisions, store.decisionWrites, capacity: 1_000)
+        await buffer.waitForRoom(InlineExecutor())
+        for number in 0..<900 { buffer.add(try test.record("rd_\(number)")) }
+        await withTaskGroup(of: Void.self) { tasks in
+            for _ in 0..<700 { tasks.addTask { await buffer.waitForRoom(InlineExecutor()) } }
+        }
+        try buffer.flush()
+        #expect(buffer.count == 0)
+        #expect(try store.decisions.count(DecisionFilter()) == 900)
+        // A store that is away is not waited for, and nothing is lost.
+        flaky.isAway = true
+        for number in 900..<1_500 { buffer.add(try test.record("rd_\(number)")) }
+        await withTaskGroup(of: Void.self) { tasks in
+            for _ in 0..<20 { tasks.addTask { await buffer.waitForRoom(InlineExecutor()) } }
+        }
+        #expect(buffer.count == 600)
+        #expect(buffer.pending("rd_1400") != nil)
+        flaky.isAway = false
+        try buffer.flush()
+        #expect(try store.decisions.count(DecisionFilter()) == 1_500)
+    }
+
     @Test(arguments: Engine.all) func changesOfManyAreCommittedTogetherAndFailAlone(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let group = GroupCommit(test.inner.database)

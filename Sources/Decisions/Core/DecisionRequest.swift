@@ -90,6 +90,8 @@ package enum DecisionError: Error, Sendable, Hashable {
     case notFound
     /// Not now (503); ask again after so many seconds.
     case unavailable(String, retryAfter: Int64)
+    /// More questions at once than are answered (429); ask again after a second.
+    case busy
 }
 
 extension DecisionError: CustomStringConvertible {
@@ -99,6 +101,7 @@ extension DecisionError: CustomStringConvertible {
         case .conflict(let detail): detail
         case .notFound: "unknown decision"
         case .unavailable(let detail, let seconds): "\(detail); try again in \(seconds) s"
+        case .busy: "more questions at once than can be answered; try again in 1 s"
         }
     }
 }

@@ -3,9 +3,9 @@
 import Database
 import Synchronization
 
-/// Holds what is to be written; `flush` writes it in one transaction. Whoever owns it flushes at least every second, and again
-/// at shutdown: what was added since the last flush is lost when the process is killed. While the store is away it is kept, up to
-/// `capacity`; beyond it decisions are dropped and counted.
+/// Holds what is to be written; `flush` writes it in transactions of `batch` decisions. Whoever owns it flushes at least every
+/// second, runs `writeBatches`, and flushes again at shutdown: what was added since the last flush is lost when the process is killed.
+/// While the store is away it is kept, up to `capacity`; beyond it decisions are dropped and counted.
 package final class DecisionLogBuffer: Sendable {
     private struct State {
         var records: [DecisionRecord] = []
@@ -15,13 +15,22 @@ package final class DecisionLogBuffer: Sendable {
         var seen: [Int64: Int64] = [:]
         /// What `flush` is writing just now: still to be found.
         var inFlight: [DecisionRecord] = []
+        /// How many of these are written.
+        var written = 0
         var dropped = 0
+        /// Who waits for room, in order, and whether someone was asked to make some.
+        var waiting: [CheckedContinuation<Void, Never>] = []
+        var isRoomBeingMade = false
 
+        /// What needs room.
         var count: Int { records.count + decisionWrites.count }
+        var all: Int { count + inFlight.count - written }
     }
 
     /// About a kilobyte each.
     package static let standardCapacity = 50_000
+    /// Decisions in one transaction: some milliseconds, for which others who write wait, and questions where processors are busy.
+    private static let batch = 128
 
     private let log: DecisionRepository
     private let decisionWrites: DecisionWriteRepository
@@ -31,6 +40,8 @@ package final class DecisionLogBuffer: Sendable {
     private let state = Mutex(State())
     /// One flush at a time, so that order is kept.
     private let flushing = Mutex(())
+    /// Once for each batch that has gathered.
+    private let (batches, gathered) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
     package init(_ log: DecisionRepository, _ decisionWrites: DecisionWriteRepository, capacity: Int = standardCapacity) {
         self.log = log
@@ -41,14 +52,16 @@ package final class DecisionLogBuffer: Sendable {
 
     /// Queues a decision that changes nothing, and notes when its grant was seen where that is worth writing.
     package func add(_ record: DecisionRecord, seen: (grant: Int64, at: Int64)? = nil) {
-        state.withLock { state in
+        let isBatch = state.withLock { state in
             guard state.count < capacity else {
                 state.dropped += 1
-                return
+                return false
             }
             state.records.append(record)
             if let seen { state.seen[seen.grant] = seen.at }
+            return state.records.count % Self.batch == 0
         }
+        if isBatch { gathered.yield() }
     }
 
     /// Queues a decision with what it settles: for questions that were answered while the store was away.
@@ -66,7 +79,7 @@ package final class DecisionLogBuffer: Sendable {
     package var dropped: Int { state.withLock { $0.dropped } }
 
     /// How many wait.
-    package var count: Int { state.withLock { $0.count + $0.inFlight.count } }
+    package var count: Int { state.withLock { $0.all } }
 
     /// A decision that is not written yet.
     package func pending(_ id: String) -> DecisionRecord? {
@@ -74,6 +87,48 @@ package final class DecisionLogBuffer: Sendable {
             state.records.last { $0.id == id } ?? state.decisionWrites.last { $0.record?.id == id }?.record
                 ?? state.inFlight.last { $0.id == id }
         }
+    }
+
+    // MARK: Room
+
+    /// Waits, where half of the room is taken, until as many decisions were written as wait for it before this one, so that a store
+    /// that writes more slowly than questions come sets their pace. Half: a disk that takes some seconds to sync is noticed by no one.
+    /// Where the store fails no one waits for it.
+    package func waitForRoom(_ executor: any BlockingExecutor) async {
+        guard count > capacity / 2 else { return }
+        await withCheckedContinuation { continuation in
+            let starts = state.withLock { state in
+                state.waiting.append(continuation)
+                defer { state.isRoomBeingMade = true }
+                return !state.isRoomBeingMade
+            }
+            guard starts else { return }
+            Task {
+                try? await executor.run { try self.flush() }
+                let left = state.withLock { state in
+                    defer { (state.waiting, state.isRoomBeingMade) = ([], false) }
+                    return state.waiting
+                }
+                for waiting in left { waiting.resume() }
+            }
+        }
+    }
+
+    /// As many go on as were written.
+    private func letGoOn(_ count: Int) {
+        let some = state.withLock { state in
+            defer { state.waiting.removeFirst(min(count, state.waiting.count)) }
+            return state.waiting.prefix(count)
+        }
+        for waiting in some { waiting.resume() }
+    }
+
+    // MARK: Writing
+
+    /// Writes as soon as a batch has gathered, until the task is cancelled: evenly, and not for a long time now and then. What cannot be
+    /// written waits for the owner's next flush, which says so.
+    package func writeBatches(_ executor: any BlockingExecutor) async {
+        for await _ in batches { try? await executor.run { try self.flush() } }
     }
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
@@ -93,9 +148,15 @@ package final class DecisionLogBuffer: Sendable {
             state.seen = [:]
             return taken
         }
-        var left = pending[...]
+        var (rest, left) = (records[...], pending[...])
         do {
-            try log.insert(records)
+            while !rest.isEmpty {
+                let batch = rest.prefix(Self.batch)
+                try log.insert(batch)
+                rest = rest.dropFirst(batch.count)
+                state.withLock { $0.written += batch.count }
+                letGoOn(batch.count)
+            }
             try decisionWrites.noteSeen(seen)
             while let decisionWrite = left.first {
                 // A nonce that was consumed meanwhile elsewhere: the decision was given all the same, and is logged.
@@ -104,12 +165,12 @@ package final class DecisionLogBuffer: Sendable {
                 }
                 left = left.dropFirst()
             }
-            state.withLock { $0.inFlight = [] }
+            state.withLock { ($0.inFlight, $0.written) = ([], 0) }
         } catch {
-            // Records that were written are passed over the next time.
+            // Of the batch that failed, records that were written are passed over the next time.
             state.withLock { state in
-                state.inFlight = []
-                state.records = records + state.records
+                (state.inFlight, state.written) = ([], 0)
+                state.records = Array(rest) + state.records
                 state.decisionWrites = Array(left) + state.decisionWrites
                 state.seen.merge(seen) { max($0, $1) }
             }

@@ -10,10 +10,15 @@ package struct DecisionRepository: Sendable {
     private static let batch: Int64 = 500
 
     /// Writes decisions in one transaction; those that are written already are passed over, and those of teams that are gone.
-    package func insert(_ records: [DecisionRecord], durability: Durability = .relaxed) throws(StoreFailure) {
+    package func insert(_ records: some Collection<DecisionRecord>, durability: Durability = .relaxed) throws(StoreFailure) {
         guard !records.isEmpty else { return }
-        try database.write(durability) { connection throws(StoreFailure) in
-            for record in records { try connection.insert(record) }
+        do {
+            try database.write(durability) { connection throws(StoreFailure) in try connection.insert(records) }
+        } catch  where error.code == .permanent(.constraint) {
+            // A grant went away after it was looked for: one by one, each looks for its own.
+            try database.write(durability) { connection throws(StoreFailure) in
+                for record in records { try connection.insert(record) }
+            }
         }
     }
 
@@ -133,12 +138,19 @@ extension LoggedDecision {
     }
 }
 
-extension DatabaseConnection {
-    /// Writes a decision; nothing where it is written already or its team is gone. A grant that is gone becomes none.
-    func insert(_ record: DecisionRecord) throws(StoreFailure) {
+/// A decision as a row of the log.
+private enum DecisionRow {
+    static let columns = """
+        decision_id, team_id, client_id, grant_id, app_account, claimed_event, event, decision, challenges, reasons, wire_reasons, asked,
+        skips, waived, missing, errors, shadow, snoozed, for_review, overridden_by, signals, policy_name, policy_version, policy_hash,
+        real_user_status, credential_state, upgrade_result, degraded, evaluated_at, expires_at
+        """
+
+    /// What is behind the grant in `columns`.
+    static func values(_ record: DecisionRecord) -> [any SQLBindable] {
         // Most lists are empty or of one word.
         func words(_ list: [String]) -> String { list.count > 1 ? list.joined(separator: " ") : list.first ?? "" }
-        let values: [any SQLBindable] = [
+        return [
             record.appAccountMark, record.claimedEvent, record.event, record.decision, words(record.challenges),
             words(record.reasons), words(record.wireReasons), words(record.asked), words(record.skips), words(record.waived),
             words(record.missing), words(record.errors), words(record.shadow), words(record.snoozed), record.isForReview,
@@ -146,17 +158,34 @@ extension DatabaseConnection {
             record.policyName, record.policyVersion, record.policyHash, record.realUserStatus, record.credentialState,
             record.upgradeResult, record.isDegraded, record.evaluatedAt, record.expiresAt,
         ]
+    }
+}
+
+extension DatabaseConnection {
+    /// Writes a decision; nothing where it is written already or its team is gone. A grant that is gone becomes none.
+    func insert(_ record: DecisionRecord) throws(StoreFailure) {
         try run(
             """
-            INSERT INTO decisions (decision_id, team_id, client_id, grant_id, app_account, claimed_event, event, decision,
-                challenges, reasons, wire_reasons, asked, skips, waived, missing, errors, shadow, snoozed, for_review, overridden_by, signals,
-                policy_name, policy_version, policy_hash, real_user_status, credential_state, upgrade_result, degraded,
-                evaluated_at, expires_at)
+            INSERT INTO decisions (\(raw: DecisionRow.columns))
             SELECT \(record.id), t.id, \(record.clientID), (SELECT g.id FROM grants g WHERE g.id = \(record.grantNumber)),
-                \(each: values)
+                \(each: DecisionRow.values(record))
             FROM teams t WHERE t.id = \(record.teamNumber) AND t.removed_at IS NULL
             ON CONFLICT (decision_id) DO NOTHING
             """)
+    }
+
+    /// The same of many in a few statements.
+    func insert(_ records: some Collection<DecisionRecord>) throws(StoreFailure) {
+        let teams: Set<Int64> = Set(
+            try values(for: Array(Set(records.map(\.teamNumber)))) { "SELECT id FROM teams WHERE removed_at IS NULL AND id IN \($0)" })
+        let grants: Set<Int64> = Set(
+            try values(for: Array(Set(records.compactMap(\.grantNumber)))) { "SELECT id FROM grants WHERE id IN \($0)" })
+        let rows = records.filter { teams.contains($0.teamNumber) }.map { record in
+            let grant = record.grantNumber.flatMap { grants.contains($0) ? $0 : nil }
+            let head: [any SQLBindable] = [record.id, record.teamNumber, record.clientID, grant]
+            return head + DecisionRow.values(record)
+        }
+        try insert(rows, into: "decisions (\(DecisionRow.columns))", "ON CONFLICT (decision_id) DO NOTHING")
     }
 
     /// A decision by its id, with what came of it.

@@ -30,6 +30,8 @@ package final class DecisionService: Sendable {
         package var validity: Int64
         /// Answers that were laid down for test subjects, by `sub`; nil outside a sandbox.
         package var canned: (@Sendable (String) -> CannedResponse?)?
+        /// Questions that are with the store at a time; those beyond are refused with `DecisionError.busy`.
+        package var atOnce = Admission.standardLimit
 
         package init(
             ownIssuer: String? = nil, validity: Int64 = 300, canned: (@Sendable (String) -> CannedResponse?)? = nil
@@ -56,9 +58,6 @@ package final class DecisionService: Sendable {
 
     /// Seconds between two writings of when a grant was seen: `hours_since_seen` counts hours.
     private static let seenResolution: Int64 = 3_600
-    /// Decisions that may wait for the log before a question waits for them: half of what has room, so that a disk that takes
-    /// some seconds to sync is noticed by no one.
-    private static let backlog = DecisionLogBuffer.standardCapacity / 2
     /// How often a question is decided again because its grant changed meanwhile.
     private static let attempts = 3
 
@@ -69,6 +68,7 @@ package final class DecisionService: Sendable {
     let log: DecisionLogBuffer
     let commits: GroupCommit
     private let reads: GroupRead
+    private let admission: Admission
     let executor: any BlockingExecutor
     /// Where conditions are interpreted: some ten milliseconds of work, for which Swift's few threads are not there.
     private let interpreting: any BlockingExecutor
@@ -103,6 +103,7 @@ package final class DecisionService: Sendable {
         self.log = log
         self.commits = commits
         self.reads = reads
+        admission = Admission(limit: settings.atOnce)
         self.executor = executor
         self.interpreting = interpreting ?? executor
         self.memory = memory
@@ -119,7 +120,8 @@ package final class DecisionService: Sendable {
 
     // MARK: Deciding
 
-    /// Answers a question. Throws `DecisionError` only for questions that cannot be taken: a valid one always gets an answer.
+    /// Answers a question. Throws `DecisionError` only for questions that cannot be taken: a valid one always gets an answer, unless
+    /// there are too many at once (`busy`) or its token cannot be verified now.
     package func decide(_ question: DecisionRequest, for team: Requester) async throws -> DecisionReply {
         try question.check()
         let time = try clock()
@@ -143,7 +145,7 @@ package final class DecisionService: Sendable {
         }
         if breaker.isClosed, !commits.isStalled {
             do {
-                return try await decideWithHistory(asking)
+                return try await admission.run { try await decideWithHistory(asking) }
             } catch let failure as StoreFailure where !failure.isRefusal {
                 breaker.failed()
                 logger.warning("the store does not answer: deciding without history", metadata: ["detail": "\(failure)"])
@@ -203,8 +205,7 @@ package final class DecisionService: Sendable {
                 isAnswered = true
                 note(record)
                 log.add(record, seen: record.isAsked ? nil : seen(history, asking.time.seconds))
-                // A store that answers but writes too slowly sets the pace: nothing is lost for lack of room.
-                if log.count > Self.backlog { try? await executor.run { [log] in try log.flush() } }
+                await log.waitForRoom(executor)
                 return DecisionReply(body: answer, record: record)
             }
             // Whatever happens, the last attempt counts.

@@ -55,6 +55,9 @@ package final class VelocityBuffer: Sendable {
         }
     }
 
+    /// Rows in one transaction: some milliseconds, for which others who write wait.
+    private static let batch = 500
+
     private let repository: VelocityRepository
     private let capacity: Int
     private let state = Mutex(State())
@@ -121,30 +124,40 @@ package final class VelocityBuffer: Sendable {
             (state.waiting, state.count) = ([:], 0)
             return state.writing
         }
-        guard !taken.isEmpty else { return }
+        // All parts of a mark together: a mark is read whole.
+        var batch: [[UInt8]] = []
         var rows: [VelocityRepository.Key: VelocityRow] = [:]
-        for (mark, parts) in taken {
-            for (part, waiting) in parts { rows[VelocityRepository.Key(mark: mark, part: part)] = waiting.row }
-        }
         do {
-            try repository.add(rows)
-            state.withLock { state in
-                state.writing = [:]
-                state.turn += 1
+            for (mark, parts) in taken {
+                batch.append(mark)
+                for (part, waiting) in parts { rows[VelocityRepository.Key(mark: mark, part: part)] = waiting.row }
+                if rows.count >= Self.batch { try write(&batch, &rows) }
             }
+            try write(&batch, &rows)
         } catch {
             state.withLock { state in
-                state.writing = [:]
-                for (mark, parts) in taken {
+                for (mark, parts) in state.writing {
                     state.waiting[mark, default: [:]].merge(parts) { newer, older in
                         var merged = newer
                         merged.row.count += older.row.count
                         return merged
                     }
                 }
+                state.writing = [:]
                 state.count = state.waiting.values.reduce(0) { $0 + $1.count }
             }
             throw error
         }
+    }
+
+    /// Writes rows of some marks, which are not waiting any more.
+    private func write(_ marks: inout [[UInt8]], _ rows: inout [VelocityRepository.Key: VelocityRow]) throws(StoreFailure) {
+        guard !rows.isEmpty else { return }
+        try repository.add(rows)
+        state.withLock { state in
+            for mark in marks { state.writing[mark] = nil }
+            state.turn += 1
+        }
+        (marks, rows) = ([], [:])
     }
 }

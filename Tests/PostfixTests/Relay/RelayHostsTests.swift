@@ -49,7 +49,7 @@ private struct Hosts {
 
 @Suite(needsPostfix, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct RelayHostsTests {
-    /// `make soak` sets more.
+    /// `make soak-failures` sets more.
     private static func parameter(_ name: String, _ standard: Int) -> Int {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
     }

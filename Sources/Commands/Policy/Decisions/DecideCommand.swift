@@ -102,7 +102,7 @@ struct DecideCommand: AsyncParsableCommand {
     private static func commandError(_ error: any Error) -> any Error {
         guard let error = error as? DecisionError else { return error }
         switch error {
-        case .unavailable: return CommandError(status: EX_TEMPFAIL, message: error.description)
+        case .unavailable, .busy: return CommandError(status: EX_TEMPFAIL, message: error.description)
         case .notFound: return CommandError(status: EX_NOINPUT, message: error.description)
         case .invalid, .conflict: return CommandError.data(error.description)
         }

@@ -1,0 +1,74 @@
+// http-load against a route, and what it measured.
+
+import Foundation
+
+/// A run, and what the server spent on it.
+package struct MeasuredLoad: Sendable {
+    package let result: LoadResult
+    /// Microseconds of processor time that this process spent on each answer: steadier than the rate where others share the
+    /// machine.
+    package let processorTime: Double
+
+    package var line: String {
+        String(format: "%8.0f requests/s  ", result.requestsPerSecond) + result.latencies.line
+            + String(format: "  %4.0f µs of processor each", processorTime)
+            + (result.refused > 0 ? String(format: "  refused %.1f %%", 100 * Double(result.refused) / Double(result.answered)) : "")
+            + (result.failures > 0 ? "  FAILED: \(result.failures)" : "")
+    }
+}
+
+package struct LoadError: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(description: String) { self.description = description }
+}
+
+/// Where requests go.
+package struct LoadTarget: Sendable {
+    private let host: String
+    private let port: String
+    private let key: String
+    private let body: String
+    private let accounts: Int
+
+    /// - Parameters:
+    ///   - address: `host:port`.
+    ///   - key: of the team.
+    ///   - body: `{n}` in it becomes the number of an account, in 16 digits.
+    package init(address: String, key: String, body: String, accounts: Int) {
+        let parts = address.split(separator: ":").map(String.init)
+        (host, port) = (parts.first ?? "", parts.last ?? "")
+        (self.key, self.body, self.accounts) = (key, body, accounts)
+    }
+
+    /// Asks for so many seconds.
+    /// - Parameter rate: requests a second, at random moments; nil: each connection asks again once it has an answer.
+    package func run(_ path: String, seconds: Int, connections: Int = 32, rate: Double? = nil) throws -> MeasuredLoad {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+            .appendingPathComponent("http-load")
+        process.arguments = [
+            host, port, path, key, body, "\(accounts)", "\(connections)", "\(seconds)", "\(rate ?? 0)",
+        ]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        let before = Self.processorTime
+        do { try process.run() } catch {
+            throw LoadError(description: "http-load is needed: swift build -c release --product http-load (\(error))")
+        }
+        let octets = pipe.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        let spent = Self.processorTime - before
+        guard process.terminationStatus == 0 else { throw LoadError(description: "http-load ended with \(process.terminationStatus)") }
+        let result = try JSONDecoder().decode(LoadResult.self, from: octets)
+        return MeasuredLoad(result: result, processorTime: spent / Double(max(1, result.answered)) * 1e6)
+    }
+
+    /// Seconds that this process has run, its children not counted.
+    private static var processorTime: Double {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+        return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    }
+}

@@ -1,0 +1,76 @@
+// How long the sender of a message waits for the answer to it, with decisions asked beside: at 70 % of the most that passes.
+
+import BenchReport
+import Foundation
+import PostfixHarness
+import RelayHarness
+
+struct Tail {
+    /// Decisions a second beside the mail.
+    static let decisions = 500.0
+    static let clientID = "com.bench.app"
+
+    let world: MailFixture
+    let decisions: LoadTarget
+    let messages: Int
+    let sessions: Int
+
+    /// An installation in which decisions are asked for as well.
+    init(messages: Int, size: Int, sessions: Int) throws {
+        let port = try FreePort.next()
+        world = try MailFixture(
+            [.forward, .reply], size: size, sessions: 200,
+            settings: ["http.listen": "127.0.0.1:\(port)", "http.requests_per_second": "100000"])
+        (self.messages, self.sessions) = (messages, sessions)
+        let fixture = world.fixture
+        try fixture.run(["app", "add", "app", Self.clientID])
+        decisions = LoadTarget(
+            address: "127.0.0.1:\(port)", key: try Self.key(fixture), body: try Self.question(fixture), accounts: 1)
+    }
+
+    /// A key that may ask.
+    static func key(_ fixture: RelayFixture) throws -> String {
+        let output = try fixture.run(["key", "issue", "app", "--scope", "decisions:write"])
+        guard let key = output.split(whereSeparator: \.isWhitespace).first(where: { $0.hasPrefix("pk_") }) else {
+            throw BenchFailure("no key was issued")
+        }
+        return String(key)
+    }
+
+    /// A question about anna.
+    static func question(_ fixture: RelayFixture) throws -> String {
+        let account = try JSONSerialization.jsonObject(with: Data(fixture.run(["account", "show", "app", "anna", "--json"]).utf8))
+        guard let sub = (account as? [String: Any])?["sub"] as? String else { throw BenchFailure("no account") }
+        return #"{"event":"sign_in","client_id":"\#(clientID)","sub":"\#(sub)"}"#
+    }
+
+    /// - Parameter verp: whether each message has its own envelope sender.
+    func measure(_ contestant: FilterUnderTest, verp: Bool) throws -> (most: Double, mail: Latencies, decisions: Latencies) {
+        _ = try source(contestant, verp: verp, messages: min(messages, 200)).run()
+        let full = try source(contestant, verp: verp, messages: messages).run()
+        try world.waitUntilDelivered()
+        let most = Double(messages) / full.seconds
+        let seconds = Int((Double(messages) / most / 0.7).rounded(.up))
+        let target = decisions
+        let beside = Watched<Result<MeasuredLoad, any Error>?>(nil)
+        Thread.detachNewThread {
+            let load = Result { try target.run("/v1/decisions", seconds: seconds, rate: Self.decisions) }
+            beside.with { $0 = load }
+        }
+        var calm = source(contestant, verp: verp, messages: messages)
+        calm.rate = 0.7 * most
+        let mail = try calm.run().latencies
+        guard let load = try beside.wait(seconds: 120, for: { $0 })?.get() else { throw BenchFailure("http-load hangs") }
+        guard load.result.failures == 0 else { throw BenchFailure("decisions failed: \(load.line)") }
+        try world.waitUntilDelivered()
+        return (most, mail, load.result.latencies)
+    }
+
+    private func source(_ contestant: FilterUnderTest, verp: Bool, messages: Int) -> Source {
+        let fixed = world.sender(contestant)
+        return Source(
+            port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)],
+            sender: { verp ? "bounce+\($0)-\(UInt32.random(in: 0 ... .max))-of-the-list-of-customers@app.example" : fixed },
+            message: world.message(contestant))
+    }
+}

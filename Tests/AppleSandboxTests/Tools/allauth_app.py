@@ -1,12 +1,11 @@
 """Sign in with Apple with the Apple provider of django-allauth: a whole Django site, from the button to the session."""
 
 import logging
-import sys
 
 import django
 from django.conf import settings
 
-from sandbox import CLIENT, KEY, TEAM, Form, ok, query, running
+from sandbox import CLIENT, KEY, TEAM, ok, running
 
 logging.disable(logging.CRITICAL)
 

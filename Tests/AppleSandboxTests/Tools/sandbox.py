@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.parse
 
 import jwt
 import requests
@@ -28,7 +27,10 @@ def ok(name, condition, detail=""):
 class Sandbox:
     def __init__(self, url):
         self.url = url
-        self.private_key = requests.get(f"{url}/sandbox/keys/{KEY}").text
+        self.private_key = self.key(KEY)
+
+    def key(self, name):
+        return requests.get(f"{self.url}/sandbox/keys/{name}").text
 
     def order(self, path, **body):
         response = requests.post(f"{self.url}/sandbox/{path}", json=body)
@@ -40,8 +42,8 @@ class Sandbox:
         """Why the newest request ended as it did."""
         return requests.get(f"{self.url}/sandbox/requests").json()[0]["cause"]
 
-    def sub(self, user):
-        team = requests.get(f"{self.url}/sandbox").json()["teams"][0]
+    def sub(self, user, team=TEAM):
+        team = next(each for each in requests.get(f"{self.url}/sandbox").json()["teams"] if each["team_id"] == team)
         return next(each for each in team["users"] if each["id"] == user)
 
     def secret(self, client=CLIENT, header=None, **claims):
@@ -116,6 +118,9 @@ teams:
       - id: {CLIENT}
         {f"notifications: {receiver.url}" if receiver else ""}
       - id: com.example.other
+  - id: TEAMBBBBBB
+    keys: [{{id: KEYBBBBBBB}}]
+    clients: [{{id: com.example.buyer}}]
 users:
   - {{id: anna, email: anna@example.com, first_name: Anna, last_name: Müller, hide_my_email: true}}
   - {{id: ben, email: ben@example.com, first_name: Ben, last_name: Okafor}}
@@ -140,6 +145,3 @@ users:
             process.terminate()
             process.wait()
 
-
-def query(url):
-    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))

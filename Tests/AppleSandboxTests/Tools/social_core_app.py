@@ -1,7 +1,5 @@
 """Sign in with Apple with the Apple backend of social-auth-core (Python Social Auth): its own code from the redirect to the pipeline."""
 
-import time
-
 from social_core.backends.apple import AppleIdAuth
 from social_core.exceptions import SocialAuthBaseException
 from social_core.storage import BaseStorage, NonceMixin

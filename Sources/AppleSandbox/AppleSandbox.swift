@@ -46,7 +46,8 @@ package enum AppleSandbox {
         let api = APIService(
             settings: listener,
             modules: [
-                AppleRoutes(place: place, views: views), AppleControlRoutes(place: place, sender: sender),
+                AppleRoutes(place: place, views: views), AppleControlRoutes(place: place),
+                AppleActingRoutes(place: place, sender: sender),
                 ApplePageRoutes(place: place, views: views),
             ], keys: KeyCache(), clock: APIClock(now: { place.now }), logger: logger
         ) { address in

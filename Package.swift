@@ -229,6 +229,13 @@ let package = Package(
                 httpTypes, hummingbird, logging, serviceLifecycle,
             ], swiftSettings: strict),
 
+        .target(
+            name: "AppleSandbox",
+            dependencies: [
+                "HTTP", "JSON", "MailCrypto", "RiskPolicy", "SignIn", "Support", asyncHTTPClient, httpTypes, hummingbird, logging,
+                mustache, nioCore, nioHTTP1, serviceLifecycle, yams,
+            ], resources: [.embedInCode("Pages")], swiftSettings: strict),
+
         // MARK: The command line, a room for the commands of each subject
         .target(
             name: "CommandSupport",
@@ -269,7 +276,8 @@ let package = Package(
         .target(
             name: "PolicyCommands",
             dependencies: [
-                "Accounts", "CEL", "CommandSupport", "Database", "Decisions", "FraudBench", "Import", "JSON", "Monitoring",
+                "Accounts", "AppleSandbox", "CEL", "CommandSupport", "Database", "Decisions", "FraudBench", "Import", "JSON",
+                "Monitoring",
                 "PosternConfiguration", "RiskPolicy", "Sandbox", "SignIn", argumentParser, logging,
             ], path: "Sources/Commands/Policy", swiftSettings: strict),
         .target(
@@ -439,6 +447,12 @@ let package = Package(
                 "RelayHarness", "SignIn", "TestSupport", "postern", logging, nioCore, nioPosix, nioHTTP1, nioSSL,
             ],
             exclude: ["Certificates", "Tools"], swiftSettings: strict),
+        .testTarget(
+            name: "AppleSandboxTests",
+            dependencies: [
+                "AppleSandbox", "JSON", "MailCrypto", "PostfixHarness", "SignIn", "Support", "TestSupport", "postern",
+            ],
+            exclude: ["Tools"], swiftSettings: strict),
         .testTarget(name: "CELTests", dependencies: ["CEL", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "RiskPolicyTests", dependencies: ["CEL", "RiskPolicy", "TestSupport", yams],

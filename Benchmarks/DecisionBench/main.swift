@@ -205,7 +205,7 @@ if let file = arguments.text("plot") {
 @MainActor func end() throws -> Never {
     try log.flush()
     let logged = try seeded.store.decisions.count(DecisionFilter()) - logRows + removed
-    print("the log               \(logged) rows of \(decided) answers, dropped \(log.dropped)")
+    print("the log               \(logged) rows of \(decided) answers, dropped \(log.dropped), \(degraded.load(ordering: .relaxed)) without history")
     let isWhole = logged >= decided && log.dropped == 0
     flushing.cancel()
     batches.cancel()

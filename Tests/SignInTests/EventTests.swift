@@ -92,6 +92,10 @@ import Testing
         let ahead = try verify(
             body(issuer, events: .string(#"{"type":"email-enabled","sub":"s","event_time":\#((now + 60) * 1000)}"#)), keys)
         #expect(ahead.happenedAt == now * 1000)
+        // The form of Apple's documentation: an object, in seconds.
+        let documented = try verify(
+            body(issuer, events: .object(["type": "email-disabled", "sub": "s", "event_time": .integer(1_508_184_845)])), keys)
+        #expect(documented.kind == .emailDisabled && documented.happenedAt == 1_508_184_845_000)
         // To be acknowledged, and left alone.
         #expect(try verify(body(issuer, events: #"{"type":"something-new","sub":"s"}"#), keys).kind == nil)
     }
@@ -135,8 +139,9 @@ import Testing
         #expect(check(try body(issuer, events: good) { $0["iat"] = nil }, keys) == "iat")
         #expect(check(try body(issuer, events: good) { $0["exp"] = .integer(now - 61) }, keys) == "exp")
         #expect(check(try body(issuer, events: .null), keys) == "claims")
-        // An object where Apple sends a text: another sender's form, which no one promised.
-        #expect(check(try body(issuer, events: .object(["type": "email-enabled", "sub": "s"])), keys) == "claims")
+        // An object of another kind: a security event token's, by URI (RFC 8417).
+        #expect(check(try body(issuer, events: .object(["https://schemas.example/event": .object([:])])), keys) == "claims")
+        #expect(check(try body(issuer, events: .array(["type"])), keys) == "claims")
         #expect(check(try body(issuer, events: "not json"), keys) == "claims")
         #expect(check(try body(issuer, events: #"{"type":"email-enabled"}"#), keys) == "sub")
         #expect(check(try body(issuer, events: #"{"sub":"s"}"#), keys) == "claims")

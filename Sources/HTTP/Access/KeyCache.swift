@@ -20,7 +20,7 @@ package final class KeyCache: Sendable {
     /// Looks into the store for keys that are not known, in a second. Beyond it: they are not known until the next refresh.
     private static let missesPerSecond = 20.0
 
-    private let repository: APIKeyRepository
+    private let repository: APIKeyRepository?
     private let pool: BlockingPool?
     private let misses = RateLimiter(perSecond: KeyCache.missesPerSecond, burst: KeyCache.missesPerSecond)
     private let state = Mutex(State())
@@ -31,9 +31,13 @@ package final class KeyCache: Sendable {
         self.pool = pool
     }
 
+    /// Without any key: for a service whose routes are all open.
+    package init() { (repository, pool) = (nil, nil) }
+
     /// Reads the keys where they changed; whether they did.
     @discardableResult
     package func refresh() throws -> Bool {
+        guard let repository else { return false }
         let revision = try repository.revision()
         guard state.withLock({ $0.revision }) != revision else { return false }
         let (read, credentials) = try repository.credentials()
@@ -82,7 +86,7 @@ package final class KeyCache: Sendable {
             defer { state.used = [] }
             return state.used
         }
-        do { try repository.used(used.sorted(), day: now / 86_400) } catch {
+        do { try repository?.used(used.sorted(), day: now / 86_400) } catch {
             state.withLock { $0.used.formUnion(used) }
             throw error
         }

@@ -152,12 +152,16 @@ package struct IncomingEvent: Sendable {
             throw TokenRejection(.expiry, "the event is expired")
         }
         id = try claims.identifier("jti", .claims)
-        guard case .string(let text)? = all["events"] else { throw TokenRejection(.claims, "events is not a string") }
         let event: JSONObject
-        do {
-            event = try StrictJSON.parseObject(Array(text.utf8), limit: CompactJWS.maximumLength)
-        } catch {
-            throw TokenRejection(.claims, "events is not valid JSON: \(error)")
+        switch all["events"] {
+        // As Apple's documentation shows it.
+        case .object(let object)?: event = object
+        // As Apple sends it.
+        case .string(let text)?:
+            do { event = try StrictJSON.parseObject(Array(text.utf8), limit: CompactJWS.maximumLength) } catch {
+                throw TokenRejection(.claims, "events is not valid JSON: \(error)")
+            }
+        default: throw TokenRejection(.claims, "events is neither a string nor an object")
         }
         let members = ClaimReader(event)
         kind = AccountEventKind(type: try members.identifier("type", .claims))

@@ -86,9 +86,11 @@ package struct IdentitySigningKey: Sendable {
     }
 
     /// A JWS in compact serialization over these claims. Throws `CryptoError` where it cannot sign.
-    /// - Parameter type: `typ`; nil for none.
-    package func sign(_ claims: JSONObject, type: String? = "JWT") throws -> String {
-        var header: JSONObject = ["alg": .string(algorithm.rawValue), "kid": .string(keyID)]
+    /// - Parameters:
+    ///   - type: `typ`; nil for none.
+    ///   - keyID: `kid`, where the key is published under another id than its own.
+    package func sign(_ claims: JSONObject, type: String? = "JWT", keyID: String? = nil) throws -> String {
+        var header: JSONObject = ["alg": .string(algorithm.rawValue), "kid": .string(keyID ?? self.keyID)]
         if let type { header["typ"] = .string(type) }
         let input = Base64URL.encode(JSONValue.object(header).octets) + "." + Base64URL.encode(JSONValue.object(claims).octets)
         let signature =

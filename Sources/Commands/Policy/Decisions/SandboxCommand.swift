@@ -3,6 +3,7 @@
 import Accounts
 import Decisions
 import ArgumentParser
+import AppleSandbox
 import CommandSupport
 import Foundation
 import Logging
@@ -10,14 +11,22 @@ import Sandbox
 
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sandbox", abstract: "Run a decision service on loopback, to develop a backend against.",
+        commandName: "sandbox",
+        abstract: "Run a decision service, or a double of Sign in with Apple, on loopback, to develop a backend against.",
         discussion: """
             Has its own store, keys and issuer of identity tokens, in a temporary folder that is removed at the end. \
             It needs no installation and touches none: its keys are not valid anywhere else.
 
             POST /sandbox/token mints an identity token with any real_user_status; POST /sandbox/clock sets the clock forward; \
             test subjects, as printed at the start, get a fixed answer whatever the policy says. docs/DECISIONS.md has a walk-through.
+
+            With --as apple it is a double of Sign in with Apple instead, in memory alone: sign-in with test users, tokens, keys, \
+            notifications, Apple's errors, failures to order, and a page at / that says why a request was refused. docs/SANDBOX.md \
+            has a test suite in ten lines.
             """)
+
+    /// Whose service it plays.
+    enum Kind: String, ExpressibleByArgument, CaseIterable { case apple }
 
     @Option(help: "The port on 127.0.0.1; 0 takes any free one.")
     var port: Int = 8899
@@ -29,9 +38,23 @@ struct SandboxCommand: AsyncParsableCommand {
     var nonceOptional = false
     @Option(help: ArgumentHelp("A policy's folder, instead of the default policy.", valueName: "folder"))
     var policy: String?
+    @Option(name: .customLong("as"), help: ArgumentHelp("Play another service: apple.", valueName: "service"))
+    var kind: Kind?
+    @Option(help: ArgumentHelp("With --as apple: teams, clients and test users, in YAML.", valueName: "file"))
+    var seed: String?
+    @Flag(help: "With --as apple: print the built-in seed and exit.")
+    var printSeed = false
+    @Flag(help: "With --as apple: the first user signs in without being asked.")
+    var auto = false
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
+        if kind == nil, seed != nil || printSeed || auto {
+            throw ValidationError("--seed, --print-seed and --auto go with --as apple.")
+        }
+        if kind != nil, policy != nil || nonceOptional || nonceForm != "raw" || clientID != "com.example.app" {
+            throw ValidationError("--app, --nonce-form, --nonce-optional and --policy do not go with --as apple.")
+        }
         guard (0...65_535).contains(port) else { throw ValidationError("--port must be 0 to 65535.") }
         guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form must be raw or sha256_hex.") }
     }
@@ -45,6 +68,7 @@ struct SandboxCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if kind == .apple { return try await runApple() }
         var settings = Sandbox.Settings(
             port: port, clientID: clientID, nonceForm: AppNonceForm(rawValue: nonceForm) ?? .raw,
             isNonceRequired: !nonceOptional)

@@ -1,0 +1,61 @@
+// What was asked, what was answered, and why: for the page, and for tests that want to know.
+
+import SignIn
+import Support
+
+/// The newest requests and deliveries.
+package struct AppleJournal: Sendable {
+    /// Entries that are kept.
+    package static let maximum = 200
+    /// Characters of a value that are kept.
+    static let maximumValue = 600
+
+    package struct Entry: Sendable {
+        /// From 1.
+        package let number: Int
+        /// Of the sandbox's clock, seconds since 1970.
+        package let at: Int64
+        package let method: String
+        /// Path, or the address that was posted to.
+        package let path: String
+        package let clientID: String?
+        /// Nil where there was no answer.
+        package let status: Int?
+        /// `error` of the answer.
+        package let error: String?
+        /// Why; or what was done.
+        package let cause: String
+        /// What Apple would mind, though the sandbox does not.
+        package let warning: String?
+        /// Names and values, tokens cut short; the client secret as its header and claims.
+        package let parameters: [(name: String, value: String)]
+
+        /// Whether something did not work.
+        package var isRefusal: Bool { error != nil || status.map { $0 >= 400 } ?? true }
+    }
+
+    /// The newest first.
+    package private(set) var entries: [Entry] = []
+    private var count = 0
+
+    package init() {}
+
+    @discardableResult
+    package mutating func note(
+        at: Int64, _ method: String, _ path: String, clientID: String?, status: Int?, error: String? = nil, cause: String,
+        warning: String? = nil, parameters: AppleParameters = AppleParameters([])
+    ) -> Entry {
+        count += 1
+        let entry = Entry(
+            number: count, at: at, method: method, path: path, clientID: clientID?.withoutControls(limit: 120), status: status,
+            error: error, cause: cause, warning: warning, parameters: parameters.pairs.map(Self.shown))
+        entries.insert(entry, at: 0)
+        if entries.count > Self.maximum { entries.removeLast() }
+        return entry
+    }
+
+    private static func shown(_ pair: (name: String, value: String)) -> (name: String, value: String) {
+        let value = pair.name == "client_secret" ? AppleClientSecret.shown(pair.value) ?? pair.value : pair.value
+        return (pair.name.withoutControls(limit: 80), value.withoutControls(limit: maximumValue))
+    }
+}

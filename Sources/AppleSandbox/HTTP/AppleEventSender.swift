@@ -1,0 +1,61 @@
+// Posts notifications to the app under test, on this machine.
+
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+
+/// Sends each notification once; Apple does not repeat either.
+struct AppleEventSender: Sendable {
+    private let client: HTTPClient
+    /// What an app may take to answer.
+    private static let timeout = TimeAmount.seconds(10)
+    /// Octets of an answer that are read; Apple wants none.
+    private static let maximumAnswer = 65_536
+
+    init() {
+        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+        configuration.timeout.connect = Self.timeout
+        // An app that does not listen is not waited for.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+
+    /// What came of it.
+    struct Outcome: Sendable {
+        /// Nil where there was no answer.
+        let status: Int?
+        let cause: String
+    }
+
+    func post(_ notification: AppleNotification, to address: String) async -> Outcome {
+        var request = HTTPClientRequest(url: address)
+        request.method = .POST
+        request.headers.add(name: "Content-Type", value: "application/json")
+        request.body = .bytes(ByteBuffer(bytes: notification.body))
+        do {
+            let response = try await client.execute(request, timeout: Self.timeout)
+            let body = try? await response.body.collect(upTo: Self.maximumAnswer)
+            let status = Int(response.status.code)
+            let isTaken = (200..<300).contains(status)
+            return Outcome(
+                status: status,
+                cause: isTaken
+                    ? "the app took \(notification.type)"
+                        + (body.map { $0.readableBytes > 0 } ?? true ? "; Apple wants an answer without a body" : "")
+                    : "the app refused \(notification.type), and Apple does not repeat it")
+        } catch {
+            return Outcome(status: nil, cause: "\(notification.type) was not delivered: \(Self.words(error))")
+        }
+    }
+
+    private static func words(_ error: any Error) -> String {
+        switch error {
+        case let error as HTTPClientError where error == .deadlineExceeded || error == .connectTimeout:
+            "no answer within 10 s"
+        case is HTTPClientError: "\(error)"
+        default: "no connection"
+        }
+    }
+
+    func stop() async { try? await client.shutdown() }
+}

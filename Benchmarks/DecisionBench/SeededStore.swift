@@ -38,7 +38,7 @@ struct SeededStore {
         _ = try Migrator().migrate(database, now: now)
         guard let keys = KeyRing(random: (0..<96).map { UInt8($0) }) else { throw CocoaError(.featureUnsupported) }
         let store = Store(database: database, keys: keys, relayDomains: [Seeding.domain])
-        try Seeding.fill(store, engine, count: accounts, now: now)
+        try Seeding.fill(store, engine, count: accounts, leadsToInboxes: false, now: now)
         try Seeding.fillLog(store, engine, count: log, accounts: accounts, now: now)
         let key = try store.apiKeys.issue(
             team: "bench", scopes: [.decisionsWrite, .decisionsRead], expiresAt: nil, note: "", Change(actor: "bench", now: now))

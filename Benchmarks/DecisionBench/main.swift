@@ -71,7 +71,7 @@ fflush(nil)
 let seeded = try SeededStore.make(engine, accounts: accounts, log: logRows, now: clock())
 
 var logger = Logger(label: "bench")
-logger.logLevel = .warning
+logger.logLevel = .error
 let policy = SwitchedPolicy(try LoadedPolicy(.builtIn))
 let issuer = try SandboxIssuer.make(issuer: "https://issuer.example")
 let verifier = TokenVerifier(issuers: issuer, keys: issuer)
@@ -121,6 +121,8 @@ var decided = 1
 @MainActor func run(_ path: String, connections: Int = 32, rate: Double? = nil) throws -> MeasuredLoad {
     let load = try target.run(path, seconds: seconds, connections: connections, rate: rate)
     if load.result.failures > 0 { fail("requests failed: \(load.line)") }
+    let without = degraded.load(ordering: .relaxed)
+    if without > 0 { fail("\(without) questions were answered without history") }
     if path == "/v1/decisions" { decided += load.result.answered - load.result.refused }
     return load
 }
@@ -205,7 +207,7 @@ if let file = arguments.text("plot") {
 @MainActor func end() throws -> Never {
     try log.flush()
     let logged = try seeded.store.decisions.count(DecisionFilter()) - logRows + removed
-    print("the log               \(logged) rows of \(decided) answers, dropped \(log.dropped), \(degraded.load(ordering: .relaxed)) without history")
+    print("the log               \(logged) rows of \(decided) answers, dropped \(log.dropped)")
     let isWhole = logged >= decided && log.dropped == 0
     flushing.cancel()
     batches.cancel()
@@ -214,8 +216,6 @@ if let file = arguments.text("plot") {
     reads.close()
     seeded.remove()
     if !isWhole { fail("answers are missing in the log") }
-    let without = degraded.load(ordering: .relaxed)
-    if without > 0 { fail("\(without) questions were answered without history") }
     report.printTable()
     try report.write()
     exit(arguments.flag("check") && !report.missed.isEmpty ? 1 : 0)

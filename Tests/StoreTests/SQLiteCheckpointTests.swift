@@ -22,7 +22,7 @@ import Testing
     }
 
     /// A commit of a mebibyte.
-    private func write() throws {
+    private func write() throws(StoreFailure) {
         try test.database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("INSERT INTO bulk (octets) VALUES (zeroblob(1000000))", [])
         }

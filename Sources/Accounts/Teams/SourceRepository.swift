@@ -85,16 +85,22 @@ package struct SourceRepository: Sendable {
 
     /// Removes a source, with every envelope domain paired with it, or only the pairing with one.
     package func remove(team id: String, _ text: String, envelopeDomain: String?, _ change: Change) throws(StoreFailure) {
+        try remove(team: id, text, onlyEnvelope: envelopeDomain.map { HostName($0)?.text ?? $0 }, change)
+    }
+
+    /// The same for one row.
+    /// - Parameter envelope: empty for the source without an envelope domain; nil for all of them.
+    package func remove(team id: String, _ text: String, onlyEnvelope envelope: String?, _ change: Change) throws(StoreFailure) {
         let value = text.contains("@") ? try Self.addressText(text) : HostName(text)?.text ?? text
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let removed: Int
-            if let envelopeDomain {
+            if let envelope {
                 removed = try connection.run(
                     """
                     DELETE FROM outbound_sources
                     WHERE team_id = \(team.number) AND value = \(value)
-                        AND envelope_domain = \(HostName(envelopeDomain)?.text ?? envelopeDomain)
+                        AND envelope_domain = \(envelope)
                     """)
             } else {
                 removed = try connection.run(

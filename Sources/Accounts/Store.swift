@@ -13,6 +13,7 @@ package struct Store: Sendable {
     package let teams: TeamRepository
     package let removals: RemovalRepository
     package let sources: SourceRepository
+    package let sourceClaims: SourceClaimRepository
     package let apps: AppRepository
     package let clients: ClientRepository
     package let users: UserRepository
@@ -91,6 +92,7 @@ package struct Store: Sendable {
         teams = TeamRepository(accounts: accounts)
         removals = RemovalRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
+        sourceClaims = SourceClaimRepository(events: events, sources: sources)
         apps = AppRepository(accounts: accounts)
         clients = ClientRepository(database: database)
         inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)

@@ -52,8 +52,11 @@ package struct SourceRepository: Sendable {
     package func add(team id: String, _ source: OutboundSource, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            let count: Int? = try connection.value(
-                "SELECT COUNT(*) AS count FROM outbound_sources WHERE team_id = \(team.number)")
+            // The administrator's word needs no record.
+            if source.envelopeDomain == nil {
+                try connection.run(
+                    "DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(source.value) AND state <> 'proved'")
+            }
             let added = try connection.row(
                 """
                 INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at)
@@ -62,12 +65,7 @@ package struct SourceRepository: Sendable {
                 ON CONFLICT (team_id, value, envelope_domain) DO NOTHING RETURNING id
                 """)
             guard added != nil else { throw .refused(.exists, "\(source.value) is already registered for team \(id)") }
-            guard count ?? 0 < Self.maximumPerTeam else {
-                throw .refused(
-                    .limit,
-                    "team \(id) has \(Self.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain"
-                )
-            }
+            try connection.checkSourceRoom(team, adding: 0)
             try connection.audit(
                 change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))
         }
@@ -105,6 +103,9 @@ package struct SourceRepository: Sendable {
             } else {
                 removed = try connection.run(
                     "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
+            }
+            if envelope ?? "" == "" {
+                try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(value)")
             }
             guard removed > 0 else {
                 throw .refused(.notFound, "\(value) is not registered for team \(id): see postern source list \(id)")

@@ -78,7 +78,7 @@ package struct TeamRepository: Sendable {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
             let number = team.number
-            for table in ["outbound_sources", "api_keys", "client_keys", "policy_team_bindings"] {
+            for table in ["outbound_sources", "source_claims", "api_keys", "client_keys", "policy_team_bindings"] {
                 try connection.run("DELETE FROM \(raw: table) WHERE team_id = \(number)")
             }
             for table in [

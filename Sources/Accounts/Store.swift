@@ -125,6 +125,11 @@ package struct Store: Sendable {
         return result
     }
 
+    /// Runs `body` on this store as of one moment. It must change nothing.
+    package func readAsOne<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+        try database.readAsOne { joined throws(StoreFailure) in try body(over(joined)) }
+    }
+
     /// Runs `body` on a store with the contents of this one, of which nothing remains afterwards.
     package func rehearse<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         // In a transaction, as it is short: a copy of the database would cost more.

@@ -10,6 +10,13 @@ extension Database {
             try body(JoinedDatabase(dialect: dialect, connection: connection))
         }
     }
+
+    /// Runs `body` on this database as of one moment: all that it reads is one snapshot. It must not write.
+    package func readAsOne<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+        try read { connection throws(StoreFailure) in
+            try body(JoinedDatabase(dialect: dialect, connection: connection))
+        }
+    }
 }
 
 /// No one else sees what a transaction has not committed.

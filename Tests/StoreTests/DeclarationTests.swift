@@ -151,6 +151,19 @@ import Testing
         #expect(try test.store.sources.sources(team: "juice").map(\.envelopeDomain) == ["b.example"])
     }
 
+    /// It removed the endpoint of the team's apps.
+    @Test(arguments: Engine.all) func theEndpointOfMailAloneIsNotThatOfApps(_ engine: Engine) throws {
+        let test = try Self.world(engine)
+        try Self.apply("teams: {juice: {endpoint: https://juice.example/mail}}", test)
+        let apps = "apps: {com.juice: {endpoint: https://juice.example/apps}}"
+        try Self.apply("teams: {juice: {\(apps)}}", test)
+        let text = DeclarationWriter.text(try test.store.presentState())
+        #expect(text.contains("juice.example/mail") && text.contains("juice.example/apps"))
+        #expect(try Self.apply(text, test, prunes: true).changes.isEmpty)
+        #expect(try Self.apply("teams: {juice: {endpoint: null, \(apps)}}", test, prunes: true).count(.remove) == 1)
+        #expect(try test.store.endpoints.endpoints(team: "juice").map(\.url.description) == ["https://juice.example/apps"])
+    }
+
     @Test(arguments: Engine.all) func usersGoWithATeamOnlyWhenToldSo(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply("teams: {juice: {}, pear: {name: Pear}}", test)

@@ -54,7 +54,9 @@ struct DeclarationStep {
             if isRemoval { return try store.openIDClients.removeLogoutRedirect(team: team, clientID: app, uri: uri, change) }
             _ = try store.openIDClients.addLogoutRedirect(team: team, clientID: app, uri: uri, change)
         case .endpoint(let team, let app):
-            if isRemoval { return try store.endpoints.remove(team: team, app: app, change) }
+            if isRemoval {
+                return try store.endpoints.remove(team: team, app: app, isOfMailAlone: app == nil, change)
+            }
             let declared = app.map { declaration.teams?[team]?.apps?[$0]?.endpoint } ?? declaration.teams?[team]?.endpoint
             guard let endpoint = declared?.value else { throw Self.lost }
             _ = try store.endpoints.set(

@@ -31,7 +31,7 @@ struct ExportCommand: ParsableCommand {
     func run() throws {
         try installation.withStore { store in
             // One moment, whoever changes what meanwhile.
-            let (present, policies) = try store.rehearse { store throws(StoreFailure) in
+            let (present, policies) = try store.readAsOne { store throws(StoreFailure) in
                 let present = try store.presentState()
                 var policies: [StoredPolicy] = []
                 if folder != nil {

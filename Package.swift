@@ -88,6 +88,9 @@ let package = Package(
             name: "RiskPolicy", dependencies: ["CEL", "Support", yams],
             path: "policy/RiskPolicy", swiftSettings: pure),
         .target(
+            name: "Declaration", dependencies: ["CEL", "RiskPolicy", yams], resources: [.embedInCode("declaration.schema.json")],
+            swiftSettings: pure),
+        .target(
             name: "PolicyRules", path: "policy/rules", exclude: ["status"],
             resources: [
                 .embedInCode("default/policy.yaml"), .embedInCode("default/tests.yaml"),
@@ -207,13 +210,14 @@ let package = Package(
         .target(
             name: "Administration",
             dependencies: [
-                "Accounts", "Database", "Decisions", "MailCrypto", "Monitoring", "PosternConfiguration", "PosternPostgres",
-                "PosternSQLite", "Relay",
+                "Accounts", "CEL", "Database", "Decisions", "Declaration", "Events", "MailCrypto", "Monitoring",
+                "PosternConfiguration", "PosternPostgres", "PosternSQLite", "Relay", "RiskPolicy", "SignIn",
             ], swiftSettings: strict),
         .target(
             name: "Web",
             dependencies: [
-                "API", "Accounts", "AppAttest", "Decisions", "Doctor", "HTTP", "Mail", "MailCrypto", "Monitoring", "Portal",
+                "API", "Accounts", "AppAttest", "Decisions", "Doctor", "HTTP", "Mail", "MailAuth", "MailCrypto", "Monitoring",
+                "Portal",
                 "PosternConfiguration", "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
@@ -240,8 +244,8 @@ let package = Package(
         .target(
             name: "CommandSupport",
             dependencies: [
-                "Accounts", "DNSClient", "Database", "Doctor", "InternetMessage", "Mail", "MailAuth", "PosternConfiguration",
-                "Relay", "Support", argumentParser,
+                "Accounts", "DNSClient", "Database", "Decisions", "Doctor", "InternetMessage", "Mail", "MailAuth",
+                "PosternConfiguration", "Relay", "RiskPolicy", "Support", argumentParser,
             ], path: "Sources/Commands/Support", swiftSettings: strict),
         .target(
             name: "AccountCommands",
@@ -283,8 +287,8 @@ let package = Package(
         .target(
             name: "InstallationCommands",
             dependencies: [
-                "Accounts", "Administration", "CommandSupport", "Database", "Doctor", "JSON", "MailAuth", "Monitoring",
-                "PosternConfiguration", "Relay", argumentParser,
+                "Accounts", "Administration", "CommandSupport", "Database", "Decisions", "Declaration", "Doctor", "JSON",
+                "MailAuth", "Monitoring", "PosternConfiguration", "Relay", "RiskPolicy", argumentParser,
             ], path: "Sources/Commands/Installation", swiftSettings: strict),
         .executableTarget(
             name: "postern",
@@ -364,6 +368,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "AppAttestTests", dependencies: ["AppAttest", "JSON", "Support", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "DeclarationTests", dependencies: ["Declaration", "RiskPolicy", "TestSupport"], exclude: ["Tools", "Vectors"],
+            swiftSettings: strict),
         .testTarget(name: "MailCryptoTests", dependencies: ["MailCrypto", "Support"], swiftSettings: strict),
         .testTarget(
             name: "MailAuthTests",
@@ -398,8 +405,10 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "Accounts", "Administration", "CEL", "Database", "Decisions", "Events", "Import", "InternetMessage", "MailCrypto",
-                "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres", "PosternSQLite", "PostgresHarness", "Relay",
+                "Accounts", "Administration", "CEL", "Database", "Decisions", "Declaration", "Events", "Import",
+                "InternetMessage",
+                "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres", "PosternSQLite",
+                "PostgresHarness", "Relay",
                 "SignIn", "Support", "TestSupport", "WebAuthn", logging,
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
@@ -488,7 +497,8 @@ let package = Package(
         .testTarget(
             name: "PostfixTests",
             dependencies: [
-                "Accounts", "DNSTesting", "Decisions", "HostileMail", "InternetMessage", "MailTesting", "MilterTesting",
+                "Accounts", "DNSTesting", "Decisions", "HostileMail", "InternetMessage", "MailAuth", "MailTesting",
+                "MilterTesting",
                 "PosternSQLite", "PostfixHarness", "PostfixSetup", "PostgresHarness", "RelayHarness", "TestSupport", "postern",
                 "postfix-test-filter",
             ],

@@ -59,5 +59,7 @@ extension Migration {
         Migration(58, "attestedPasskeys", PackageResources._058_attestedPasskeys_sql),
         Migration(59, "complaints", PackageResources._059_complaints_sql),
         Migration(60, "aggregateReports", PackageResources._060_aggregateReports_sql),
+        Migration(64, "sourceClaims", PackageResources._064_sourceClaims_sql),
+        Migration(65, "issuedKeys", PackageResources._065_issuedKeys_sql),
     ]
 }

@@ -13,6 +13,7 @@ package struct Store: Sendable {
     package let teams: TeamRepository
     package let removals: RemovalRepository
     package let sources: SourceRepository
+    package let sourceClaims: SourceClaimRepository
     package let apps: AppRepository
     package let clients: ClientRepository
     package let users: UserRepository
@@ -52,6 +53,8 @@ package struct Store: Sendable {
     package let marks: TombstoneMarks
     /// The first one is that of new addresses.
     package let relayDomains: [HostName]
+    private let providers: ProviderRules
+    private let addressLength: Int
 
     /// A store over a migrated database.
     /// - Parameters:
@@ -81,6 +84,7 @@ package struct Store: Sendable {
         let events = AccountEvents(database: database, signal: outboxSignal)
         let marks = TombstoneMarks(keys: keys.marks)
         self.database = database
+        (self.providers, self.addressLength) = (providers, addressLength)
         self.events = events
         (self.sealer, self.index, self.secrets, self.marks, self.relayDomains) = (sealer, index, secrets, marks, domains)
         accounts = AccountRepository(events: events, marks: marks)
@@ -88,6 +92,7 @@ package struct Store: Sendable {
         teams = TeamRepository(accounts: accounts)
         removals = RemovalRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
+        sourceClaims = SourceClaimRepository(events: events, sources: sources)
         apps = AppRepository(accounts: accounts)
         clients = ClientRepository(database: database)
         inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)
@@ -110,5 +115,30 @@ package struct Store: Sendable {
         aggregateReports = AggregateReportRepository(database: database)
         retention = RetentionRepository(database: database)
         accountList = AccountListRepository(database: database)
+    }
+
+    /// Runs `body` on a store whose changes are all one transaction: committed when it returns, and nothing of it remains when it
+    /// throws. It may run again.
+    package func changeAsOne<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+        let result = try database.writeAsOne(.durable) { joined throws(StoreFailure) in try body(over(joined)) }
+        outboxSignal.raise()
+        return result
+    }
+
+    /// Runs `body` on this store as of one moment. It must change nothing.
+    package func readAsOne<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+        try database.readAsOne { joined throws(StoreFailure) in try body(over(joined)) }
+    }
+
+    /// Runs `body` on a store with the contents of this one, of which nothing remains afterwards.
+    package func rehearse<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
+        // In a transaction, as it is short: a copy of the database would cost more.
+        try database.rehearsedInTransaction { rehearsal throws(StoreFailure) in try body(over(rehearsal)) }
+    }
+
+    private func over(_ database: any Database) -> Store {
+        Store(
+            database: database, keys: keys, relayDomains: relayDomains.map(\.text), providers: providers,
+            addressLength: addressLength)
     }
 }

@@ -64,6 +64,7 @@ package enum RelayService {
             QueueWatchService(
                 directory: configuration.postfixDirectory, relayDomains: configuration.relayDomains, pool: parts.pool,
                 metrics: parts.metrics, trouble: queueTrouble, logger: logger),
+            SourceProofService(store: installation.store, prover: parts.prover, now: now, logger: logger),
             SigningKeyService(signer: signer, pool: servicePool, logger: logger),
             PolicyService(
                 policies: policies, store: installation.store, pool: servicePool, now: now, logger: logger),

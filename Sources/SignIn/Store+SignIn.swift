@@ -1,6 +1,7 @@
 // What the store knows of signing in: trusted issuers, our own keys, codes and tokens, and sessions on /me.
 
 import Accounts
+import Database
 
 extension Store {
     /// Whose identity tokens are trusted.
@@ -21,4 +22,19 @@ extension Store {
     }
     /// Passkeys by which they sign in too.
     package var passkeys: PasskeyRepository { PasskeyRepository(page: page, sealer: sealer) }
+
+    /// Registers an app otherwise, and makes keys for the algorithm that it wants where there are none: published before they
+    /// sign, so that whoever fetches the keys now knows them.
+    package func setClient(
+        _ settings: ClientSettings, team: String, clientID: String, _ change: Change
+    ) throws(StoreFailure) {
+        if settings.algorithm == .rs256, try !identityKeys.algorithms().contains(.rs256) {
+            let keys: (NewIdentityKey, NewIdentityKey)
+            do { keys = (try NewIdentityKey.generate(.rs256), try NewIdentityKey.generate(.rs256)) } catch {
+                throw .temporary(.resources, "no key could be made: \(error)")
+            }
+            _ = try identityKeys.install(active: keys.0, next: keys.1, change)
+        }
+        try openIDClients.set(settings, team: team, clientID: clientID, change)
+    }
 }

@@ -35,6 +35,8 @@ package struct ServiceParts: Sendable {
     package let mailer: InboxMailer
     /// Where mail is written that no one waits for.
     package let mailQueue = MailQueue()
+    /// Looks for the records of domains that teams add.
+    package let prover: SourceProver
     /// The page of one's own; nil where the installation has no public address.
     let page: PortalPage?
     /// Nil where nothing is decided.
@@ -98,6 +100,9 @@ package struct ServiceParts: Sendable {
         trust = IssuerTrust(installation.store, now: now, logger: logger)
         cursors = Cursors(key: try installation.derivedKey("postern cursors 1"))
         mailer = try MailerFactory.mailer(installation, signer: signer)
+        prover = SourceProver {
+            try Resolvers.client(installation.configuration, path: installation.resolved.path)
+        }
         let provider = installation.configuration.provider
         statuses = policies.map { StatusDecider(store: installation.store, policies: $0, lists: lists) }
         let sheet =
@@ -144,7 +149,9 @@ package enum HTTPRoutes {
             },
             MetricsRoutes(parts.metrics, parts.pool),
             NotificationRoutes(common, issuers: parts.trust.issuers, keys: parts.trust.keys), OpenAPIRoutes(),
-            RejectionRoutes(common), ComplaintRoutes(common), SourceRoutes(common, examine: SourceExaminer(parts).examine),
+            RejectionRoutes(common), ComplaintRoutes(common),
+            SourceRoutes(common, examine: SourceExaminer(parts).examine, look: parts.prover.look), AppRoutes(common),
+            EndpointRoutes(common), KeyRoutes(common),
             UserRoutes(common) { user, inbox, change in
                 try parts.mailer.sendConfirmation(user: user, .number(inbox), change)
             },

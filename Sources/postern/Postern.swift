@@ -35,7 +35,8 @@ struct Postern: AsyncParsableCommand {
             """,
         version: PosternVersion.text,
         subcommands: InstallationCommands.creation + [ServeCommand.self] + MailCommands.all + InstallationCommands.store
-            + MailCommands.keys + AccountCommands.all + InstallationCommands.state + AccountCommands.imports
+            + MailCommands.keys + AccountCommands.all + InstallationCommands.declarations + InstallationCommands.state
+            + AccountCommands.imports
             + SignInCommands.all + EventCommands.all + AccountCommands.transfers + PolicyCommands.all)
 
     static func main() async {

@@ -21,7 +21,7 @@ enum UserExportTables {
         "attested_apps": "of teams", "devices": "keyed hashes without a user",
         "device_accounts": "keyed hashes without a user, gone after 90 days",
         "velocity": "keyed hashes without a user, gone with their window",
-        "live_lists": "of teams and operators", "live_list_revision": "of the installation",
+        "source_claims": "of teams", "live_lists": "of teams and operators", "live_list_revision": "of the installation",
         "live_list_entries": "of teams and operators; personal values as keyed hashes",
     ]
 }

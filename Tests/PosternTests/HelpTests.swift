@@ -48,6 +48,7 @@ import Testing
         ["decide"], ["decision"], ["decision", "list"], ["decision", "show"], ["decision", "label"], ["decision", "replay"],
         ["review"], ["review", "list"], ["review", "show"], ["review", "label"], ["review", "note"], ["review", "snooze"],
         ["sandbox"],
+        ["apply"], ["export"],
         ["status"], ["top"], ["audit"], ["serve"], ["explain"], ["setup"], ["setup", "postfix"], ["retention"],
         ["retention", "show"], ["retention", "set"],
     ]

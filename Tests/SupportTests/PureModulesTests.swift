@@ -17,6 +17,7 @@ import Testing
         ("Sources/MailAuth", ["Glibc", "InternetMessage", "MailCrypto", "Support", "Synchronization"]),
         ("Sources/RelayCore", ["InternetMessage", "MailAuth", "MailCrypto", "Support", "Synchronization"]),
         ("policy/CEL", ["Foundation", "Support", "Synchronization"]),
+        ("Sources/Declaration", ["CEL", "RiskPolicy", "Yams"]),
         ("policy/RiskPolicy", ["CEL", "Foundation", "Support", "Yams"]),
     ])
     func importNothingElse(folder: String, allowed: [String]) throws {

@@ -16,6 +16,10 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case checkObjected = "check-objected"
     /// The user's mail program told their provider that a message of the team is unwanted (RFC 5965).
     case spamComplaint = "spam-complaint"
+    /// A domain of the team is no longer proved; `sub` is the domain, and it stops to serve in seven days.
+    case sourceUnproved = "source-unproved"
+    /// It serves no longer.
+    case sourceStopped = "source-stopped"
     /// Nothing happened: an administrator tries the endpoint.
     case test
 }

@@ -60,28 +60,86 @@ package struct APIKeyRepository: Sendable {
             }
             if let expiresAt, expiresAt <= change.now { throw .refused(.invalid, "the key would already be expired") }
             try insert(
-                connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note, change)
+                connection, text, team: old.team?.number, scopes: old.scopes, expiresAt: expiresAt, note: old.note,
+                issuedBy: old.issuedBy, change)
             let end = min(old.expiresAt ?? .max, change.now.addingReportingOverflow(max(0, overlap)).partialValue)
             try connection.run(
                 """
                 UPDATE api_keys SET expires_at = \(end), rotated_to = \(text.id), revision = \(try nextRevision(connection))
                 WHERE handle = \(id)
                 """)
+            // What it issued goes on with the new one.
+            try connection.run("UPDATE api_keys SET issued_by = \(text.id) WHERE issued_by = \(id)")
             try connection.audit(change, "key.rotate", "key:\(id)", "to key:\(text.id)")
             return (try key(connection, text.id), text, try key(connection, id))
         }
     }
 
-    /// Ends a key at once. Again on a revoked one it changes nothing.
+    /// Ends a key at once, with those that it issued. Again on a revoked one it changes nothing.
     package func revoke(_ id: String, _ change: Change) throws(StoreFailure) -> APIKey {
         try database.write(.durable) { connection throws(StoreFailure) in
             let key = try key(connection, id)
             guard key.revokedAt == nil else { return key }
             try connection.run(
-                "UPDATE api_keys SET revoked_at = \(change.now), revision = \(try nextRevision(connection)) WHERE handle = \(id)")
+                """
+                UPDATE api_keys SET revoked_at = \(change.now), revision = \(try nextRevision(connection))
+                WHERE revoked_at IS NULL AND (handle = \(id) OR issued_by = \(id))
+                """)
             try connection.audit(change, "key.revoke", "key:\(id)")
             return try self.key(connection, id)
         }
+    }
+
+    // MARK: By a team's own key
+
+    /// Keys of one team that its keys may issue, revoked and expired ones aside.
+    package static let maximumIssued = 50
+
+    /// Issues a key with some of the scopes of a team's key, never with `keys:write`: it could not be told any more what is left
+    /// of a key that leaked. It ends with that key, and no later.
+    /// - Parameter parent: the handle of the key that asks; revoked or expired since, it is refused (`unmet`).
+    package func issueLesser(
+        by parent: String, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
+    ) throws(StoreFailure) -> (key: APIKey, text: APIKeyText) {
+        guard !scopes.isEmpty else { throw .refused(.invalid, "a key needs at least one scope") }
+        if let expiresAt, expiresAt <= change.now { throw .refused(.invalid, "the key would already be expired") }
+        let note = note.isEmpty ? "" : try Identifier.checkedName(note)
+        let text = try APIKeyText.random()
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            let own = try key(connection, parent)
+            guard let team = own.team, own.state(now: change.now) == .active else {
+                throw .refused(.unmet, "the key that asks is no longer in force")
+            }
+            for scope in scopes where !own.scopes.contains(scope) || scope == .keysWrite {
+                throw .refused(
+                    .invalid,
+                    scope == .keysWrite
+                        ? "a key that a key issues cannot have \(scope.rawValue)"
+                        : "the key that asks does not have the scope \(scope.rawValue.prefix(64))")
+            }
+            let issued: Int? = try connection.value(
+                """
+                SELECT COUNT(*) FROM api_keys WHERE team_id = \(team.number) AND issued_by IS NOT NULL AND revoked_at IS NULL
+                    AND (expires_at IS NULL OR expires_at > \(change.now))
+                """)
+            guard issued ?? 0 < Self.maximumIssued else {
+                throw .refused(.limit, "the team's keys have issued \(Self.maximumIssued) keys, which is the maximum: revoke one")
+            }
+            let end = own.expiresAt.map { min($0, expiresAt ?? $0) } ?? expiresAt
+            try insert(
+                connection, text, team: team.number, scopes: scopes, expiresAt: end, note: note, issuedBy: parent, change)
+            try connection.audit(change, "key.issue", "key:\(text.id)", "team:\(team.id) \(Self.text(scopes))")
+            return (try key(connection, text.id), text)
+        }
+    }
+
+    /// Revokes a key that a team's key issued, or that key itself; every other one is as not there.
+    package func revokeLesser(_ id: String, by parent: String, _ change: Change) throws(StoreFailure) {
+        let found = try key(id)
+        guard found.id == parent || found.issuedBy == parent else {
+            throw .refused(.notFound, "this key issued no such key")
+        }
+        _ = try revoke(id, change)
     }
 
     /// All keys, oldest first; of one team where it is named.
@@ -129,18 +187,18 @@ package struct APIKeyRepository: Sendable {
 
     private static let select: SQL = """
         SELECT k.handle, t.handle AS team, k.team_id, k.scopes, k.note, k.created_at, k.expires_at, k.revoked_at, k.last_used_day,
-            k.rotated_to, k.secret_hash
+            k.rotated_to, k.issued_by, k.secret_hash
         FROM api_keys k LEFT JOIN teams t ON t.id = k.team_id
         """
 
     private func insert(
         _ connection: any DatabaseConnection, _ text: APIKeyText, team: Int64?, scopes: Set<Scope>, expiresAt: Int64?,
-        note: String, _ change: Change
+        note: String, issuedBy: String? = nil, _ change: Change
     ) throws(StoreFailure) {
         try connection.run(
             """
-            INSERT INTO api_keys (handle, team_id, scopes, note, secret_hash, created_at, expires_at, revision)
-            VALUES (\(text.id), \(team), \(Self.text(scopes)), \(note), \(text.hash), \(change.now), \(expiresAt),
+            INSERT INTO api_keys (handle, team_id, scopes, note, secret_hash, created_at, expires_at, issued_by, revision)
+            VALUES (\(text.id), \(team), \(Self.text(scopes)), \(note), \(text.hash), \(change.now), \(expiresAt), \(issuedBy),
                 \(try nextRevision(connection)))
             """)
     }
@@ -173,6 +231,6 @@ extension APIKey {
             id: row["handle"], team: team.map { team throws(StoreFailure) in TeamName(id: team, number: try row["team_id"]) },
             scopes: Set(scopes.split(separator: " ").map { Scope(rawValue: String($0)) }), note: row["note"],
             createdAt: row["created_at"], expiresAt: row["expires_at"], revokedAt: row["revoked_at"],
-            lastUsedDay: row["last_used_day"], rotatedTo: row["rotated_to"])
+            lastUsedDay: row["last_used_day"], rotatedTo: row["rotated_to"], issuedBy: row["issued_by"])
     }
 }

@@ -18,6 +18,13 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
     package static let accountsWrite = Scope(rawValue: "accounts:write")
     package static let addressesRead = Scope(rawValue: "addresses:read")
     package static let sourcesRead = Scope(rawValue: "sources:read")
+    package static let sourcesWrite = Scope(rawValue: "sources:write")
+    package static let appsRead = Scope(rawValue: "apps:read")
+    package static let appsWrite = Scope(rawValue: "apps:write")
+    package static let endpointsRead = Scope(rawValue: "endpoints:read")
+    package static let endpointsWrite = Scope(rawValue: "endpoints:write")
+    package static let keysRead = Scope(rawValue: "keys:read")
+    package static let keysWrite = Scope(rawValue: "keys:write")
     package static let rejectionsRead = Scope(rawValue: "rejections:read")
     package static let eventsRead = Scope(rawValue: "events:read")
     package static let eventsWrite = Scope(rawValue: "events:write")
@@ -36,6 +43,13 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
         (.accountsWrite, [.team, .operator], "revoke consent, and delete accounts"),
         (.addressesRead, [.team], "look up relay addresses"),
         (.sourcesRead, [.team], "read outbound sources and what their DNS records lack"),
+        (.sourcesWrite, [.team], "add domains, which a TXT record has to prove, and remove sources"),
+        (.appsRead, [.team], "read the team's apps, redirect URIs and client keys"),
+        (.appsWrite, [.team], "change redirect URIs, client secrets and client keys"),
+        (.endpointsRead, [.team], "read where events go, and their state"),
+        (.endpointsWrite, [.team], "change where events go"),
+        (.keysRead, [.team], "list the team's API keys"),
+        (.keysWrite, [.team], "issue API keys with fewer scopes, and revoke those"),
         (.rejectionsRead, [.team], "read why mail was refused"),
         (.eventsRead, [.team, .operator], "read the event outbox"),
         (.eventsWrite, [.team, .operator], "retry events"),
@@ -68,6 +82,8 @@ package struct APIKey: Sendable, Hashable {
     package let lastUsedDay: Int64?
     /// The key that takes its place.
     package let rotatedTo: String?
+    /// The key that a team issued it with; nil for one of an administrator.
+    package let issuedBy: String?
 
     /// A team by both its names.
     package struct TeamName: Sendable, Hashable {

@@ -52,8 +52,11 @@ package struct SourceRepository: Sendable {
     package func add(team id: String, _ source: OutboundSource, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            let count: Int? = try connection.value(
-                "SELECT COUNT(*) AS count FROM outbound_sources WHERE team_id = \(team.number)")
+            // The administrator's word needs no record.
+            if source.envelopeDomain == nil {
+                try connection.run(
+                    "DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(source.value) AND state <> 'proved'")
+            }
             let added = try connection.row(
                 """
                 INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at)
@@ -62,12 +65,7 @@ package struct SourceRepository: Sendable {
                 ON CONFLICT (team_id, value, envelope_domain) DO NOTHING RETURNING id
                 """)
             guard added != nil else { throw .refused(.exists, "\(source.value) is already registered for team \(id)") }
-            guard count ?? 0 < Self.maximumPerTeam else {
-                throw .refused(
-                    .limit,
-                    "team \(id) has \(Self.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain"
-                )
-            }
+            try connection.checkSourceRoom(team, adding: 0)
             try connection.audit(
                 change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))
         }
@@ -85,20 +83,29 @@ package struct SourceRepository: Sendable {
 
     /// Removes a source, with every envelope domain paired with it, or only the pairing with one.
     package func remove(team id: String, _ text: String, envelopeDomain: String?, _ change: Change) throws(StoreFailure) {
+        try remove(team: id, text, onlyEnvelope: envelopeDomain.map { HostName($0)?.text ?? $0 }, change)
+    }
+
+    /// The same for one row.
+    /// - Parameter envelope: empty for the source without an envelope domain; nil for all of them.
+    package func remove(team id: String, _ text: String, onlyEnvelope envelope: String?, _ change: Change) throws(StoreFailure) {
         let value = text.contains("@") ? try Self.addressText(text) : HostName(text)?.text ?? text
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let removed: Int
-            if let envelopeDomain {
+            if let envelope {
                 removed = try connection.run(
                     """
                     DELETE FROM outbound_sources
                     WHERE team_id = \(team.number) AND value = \(value)
-                        AND envelope_domain = \(HostName(envelopeDomain)?.text ?? envelopeDomain)
+                        AND envelope_domain = \(envelope)
                     """)
             } else {
                 removed = try connection.run(
                     "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
+            }
+            if envelope ?? "" == "" {
+                try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(value)")
             }
             guard removed > 0 else {
                 throw .refused(.notFound, "\(value) is not registered for team \(id): see postern source list \(id)")

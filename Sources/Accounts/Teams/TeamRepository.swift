@@ -32,6 +32,16 @@ package struct TeamRepository: Sendable {
         }
     }
 
+    /// Gives a team another name for people.
+    package func rename(_ id: String, name: String, _ change: Change) throws(StoreFailure) {
+        let name = try Identifier.checkedName(name)
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let team = try connection.team(id)
+            try connection.run("UPDATE teams SET name = \(name) WHERE id = \(team.number)")
+            try connection.audit(change, "team.name", "team:\(id)")
+        }
+    }
+
     /// The team, or `notFound`.
     package func team(_ id: String) throws(StoreFailure) -> Team {
         try database.read { connection throws(StoreFailure) in try connection.team(id) }
@@ -68,7 +78,7 @@ package struct TeamRepository: Sendable {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
             let number = team.number
-            for table in ["outbound_sources", "api_keys", "client_keys", "policy_team_bindings"] {
+            for table in ["outbound_sources", "source_claims", "api_keys", "client_keys", "policy_team_bindings"] {
                 try connection.run("DELETE FROM \(raw: table) WHERE team_id = \(number)")
             }
             for table in [

@@ -17,4 +17,6 @@ package enum InstallationCommands {
     package static var state: [any ParsableCommand.Type] {
         [StatusCommand.self, TopCommand.self, AuditCommand.self, RetentionCommand.self]
     }
+    /// What it holds for teams, as files.
+    package static var declarations: [any ParsableCommand.Type] { [ApplyCommand.self, ExportCommand.self] }
 }

@@ -82,11 +82,27 @@ package struct EndpointRepository: Sendable {
 
     /// Removes the endpoint with every event that waits for it: nothing is delivered there from then on. Events that may be many
     /// stay until `removals` has taken them away; nothing finds them any more.
-    package func remove(team id: String, app clientID: String?, _ change: Change) throws(StoreFailure) {
+    /// - Parameter isOfMailAlone: with no app named, whether it is the one of consents from before the team had apps.
+    package func remove(
+        team id: String, app clientID: String?, isOfMailAlone: Bool = false, _ change: Change
+    ) throws(StoreFailure) {
+        func group(_ connection: any DatabaseConnection) throws(StoreFailure) -> AppGroup {
+            let team = try connection.team(id)
+            guard isOfMailAlone else { return try self.group(connection, team: team, app: clientID) }
+            let row = try connection.row(
+                """
+                SELECT id AS group_id, primary_client_id FROM app_groups
+                WHERE team_id = \(team.number) AND primary_client_id IS NULL ORDER BY id LIMIT 1
+                """)
+            guard let row else { throw Self.unknown(id) }
+            return try AppGroup(row: row)
+        }
         // Counted before: whoever writes waits for what follows.
-        let pending = try endpoint(team: id, app: clientID).pending
+        let pending = try database.read { connection throws(StoreFailure) in
+            try find(connection, group: group(connection), team: id).pending
+        }
         try database.write(.durable) { connection throws(StoreFailure) in
-            let group = try group(connection, team: connection.team(id), app: clientID)
+            let group = try group(connection)
             let endpoint = try find(connection, Self.uncounted, group: group, team: id)
             try connection.run(
                 "UPDATE event_endpoints SET group_id = NULL, removed_at = \(change.now) WHERE id = \(endpoint.number)")

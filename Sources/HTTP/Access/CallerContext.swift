@@ -48,7 +48,8 @@ package struct CallerContext<Admitted: Caller>: ChildRequestContext, RouteContex
     package let base: APIContext
     /// Who asks.
     package let caller: Admitted
-    private let keyID: String
+    /// The handle of the key that it asks with.
+    package let keyID: String
 
     /// Throws `Problem`: 401 where no key was checked, 403 for a key of the other kind.
     package init(context: APIContext) throws {

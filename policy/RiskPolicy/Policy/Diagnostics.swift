@@ -9,6 +9,9 @@ package struct SourcePosition: Sendable, Equatable, Comparable {
     /// From 1, in Unicode scalars.
     package let column: Int
 
+    /// - Parameters: both from 1.
+    package init(line: Int, column: Int) { (self.line, self.column) = (line, column) }
+
     /// By line, then column.
     package static func < (left: SourcePosition, right: SourcePosition) -> Bool {
         (left.line, left.column) < (right.line, right.column)
@@ -26,6 +29,11 @@ package struct PolicyDiagnostic: Sendable, Equatable {
     /// The line it is in, cut around the spot where long, with the caret's line below; empty where there is none.
     package let excerpt: String
 
+    /// - Parameter excerpt: with the caret's line; empty for none.
+    package init(file: String, position: SourcePosition, message: String, excerpt: String) {
+        (self.file, self.position, self.message, self.excerpt) = (file, position, message, excerpt)
+    }
+
     /// `file:line:column: error: message`, then the excerpt.
     package var text: String {
         let head = "\(file):\(position.line):\(position.column): error: \(message)"
@@ -37,6 +45,9 @@ package struct PolicyDiagnostic: Sendable, Equatable {
 package struct PolicyRefusal: Error, Sendable, CustomStringConvertible {
     /// At least one.
     package let diagnostics: [PolicyDiagnostic]
+
+    /// - Parameter diagnostics: at least one.
+    package init(diagnostics: [PolicyDiagnostic]) { self.diagnostics = diagnostics }
 
     /// Every diagnostic, one after the other.
     package var description: String { diagnostics.map(\.text).joined(separator: "\n") }
@@ -80,16 +91,20 @@ struct SourceFile {
 }
 
 /// Gathers the faults of one load.
-final class DiagnosticCollector {
+package final class DiagnosticCollector {
     /// More than these help no one; the rest is dropped.
     static let maximum = 20
     private(set) var diagnostics: [PolicyDiagnostic] = []
 
-    func add(_ diagnostic: PolicyDiagnostic) {
+    package init() {}
+
+    /// Adds a fault, unless it is there already.
+    package func add(_ diagnostic: PolicyDiagnostic) {
         if diagnostics.count < Self.maximum, !diagnostics.contains(diagnostic) { diagnostics.append(diagnostic) }
     }
 
-    func throwIfAny() throws(PolicyRefusal) {
+    /// Throws what was found.
+    package func throwIfAny() throws(PolicyRefusal) {
         if !diagnostics.isEmpty { throw PolicyRefusal(diagnostics: diagnostics) }
     }
 }

@@ -28,12 +28,14 @@ package enum PolicyFileLimits {
 }
 
 /// A YAML file that was parsed.
-struct YAMLFile {
+package struct YAMLFile {
     let source: SourceFile
-    let root: Node
+    /// The one document's.
+    package let root: Node
 
     /// Parses one document.
-    init(name: String, text: String) throws(PolicyRefusal) {
+    /// - Parameter name: as messages name the file.
+    package init(name: String, text: String) throws(PolicyRefusal) {
         let source = SourceFile(name: name, text: text)
         self.source = source
         do throws(YAMLFault) {
@@ -45,7 +47,16 @@ struct YAMLFile {
         }
     }
 
-    func position(of node: Node) -> SourcePosition {
+    /// As messages name it.
+    package var name: String { source.name }
+
+    /// Where a node begins.
+    package func position(of node: Node) -> SourcePosition {
         SourcePosition(line: max(1, node.mark?.line ?? 1), column: max(1, node.mark?.column ?? 1))
+    }
+
+    /// A fault at a place of the file, with the line under it.
+    package func diagnostic(at position: SourcePosition, _ message: String) -> PolicyDiagnostic {
+        source.diagnostic(at: position, message)
     }
 }

@@ -5,11 +5,16 @@ import Support
 import Yams
 
 /// Reads one file's nodes.
-struct YAMLReader {
-    let file: YAMLFile
+package struct YAMLReader {
+    /// The one that nodes are of.
+    package let file: YAMLFile
     let faults: DiagnosticCollector
 
-    func report(_ node: Node, _ message: String) {
+    /// - Parameter faults: takes what is wrong.
+    package init(file: YAMLFile, faults: DiagnosticCollector) { (self.file, self.faults) = (file, faults) }
+
+    /// Adds a fault at a node.
+    package func report(_ node: Node, _ message: String) {
         faults.add(file.source.diagnostic(at: file.position(of: node), message))
     }
 
@@ -20,7 +25,7 @@ struct YAMLReader {
     // MARK: Mappings
 
     /// A mapping's fields in the order written; nil (and a fault) where the node is none.
-    func entries(_ node: Node, _ what: String) -> [(key: String, keyNode: Node, value: Node)]? {
+    package func entries(_ node: Node, _ what: String) -> [(key: String, keyNode: Node, value: Node)]? {
         guard case .mapping(let mapping) = node else {
             report(node, "\(what) must be a mapping")
             return nil
@@ -32,7 +37,7 @@ struct YAMLReader {
     }
 
     /// A mapping of known keys; an unknown key is a fault that names the nearest known one.
-    func fields(_ node: Node, _ what: String, required: [String], optional: [String]) -> [String: Node]? {
+    package func fields(_ node: Node, _ what: String, required: [String], optional: [String]) -> [String: Node]? {
         guard let entries = entries(node, what) else { return nil }
         var fields: [String: Node] = [:]
         for entry in entries {
@@ -62,7 +67,7 @@ struct YAMLReader {
     }
 
     /// Text that is not empty.
-    func text(_ node: Node?, _ what: String) -> String? {
+    package func text(_ node: Node?, _ what: String) -> String? {
         guard let node, let scalar = scalar(node, what) else { return nil }
         guard !scalar.string.isEmpty else {
             report(node, "\(what) is empty")
@@ -72,7 +77,7 @@ struct YAMLReader {
     }
 
     /// One of a few words.
-    func word(_ node: Node?, _ what: String, among words: [String]) -> String? {
+    package func word(_ node: Node?, _ what: String, among words: [String]) -> String? {
         guard let node, let text = text(node, what) else { return nil }
         guard words.contains(text) else {
             let near = suggestion(for: text, among: words)
@@ -82,13 +87,31 @@ struct YAMLReader {
         return text
     }
 
-    func list(_ node: Node?, _ what: String) -> [Node]? {
+    /// The elements of a list; nil (and a fault) where the node is none, and nil for no node.
+    package func list(_ node: Node?, _ what: String) -> [Node]? {
         guard let node else { return nil }
         guard case .sequence(let sequence) = node else {
             report(node, "\(what) must be a list")
             return nil
         }
         return Array(sequence)
+    }
+
+    /// `true` or `false` in plain style; nil (and a fault) for everything else.
+    package func flag(_ node: Node, _ what: String) -> Bool? {
+        guard let scalar = scalar(node, what) else { return nil }
+        guard case .bool(let value) = Self.value(scalar) else {
+            report(node, "\(what) must be true or false")
+            return nil
+        }
+        return value
+    }
+
+    /// Whether the node is YAML's null: nothing, `~` or `null` without quotes.
+    package static func isNull(_ node: Node) -> Bool {
+        guard case .scalar(let scalar) = node else { return false }
+        if case .null = value(scalar) { return true }
+        return false
     }
 
     /// What a scalar means: in plain style null, true, false and numbers (YAML 1.2 core schema), else text.

@@ -37,14 +37,7 @@ extension AppCommand {
                 let clients = store.openIDClients
                 let old = try clients.settings(team: team, clientID: clientID)
                 let settings = ClientSettings(isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm)
-                if settings != old {
-                    // Published before they sign, so that whoever fetches the keys now knows them.
-                    if settings.algorithm == .rs256, try !store.identityKeys.algorithms().contains(.rs256) {
-                        let keys = (try NewIdentityKey.generate(.rs256), try NewIdentityKey.generate(.rs256))
-                        _ = try store.identityKeys.install(active: keys.0, next: keys.1, thisChange())
-                    }
-                    try clients.set(settings, team: team, clientID: clientID, thisChange())
-                }
+                if settings != old { try store.setClient(settings, team: team, clientID: clientID, thisChange()) }
                 let logout = try clients.logoutRedirects(clientID: clientID)
                 let members: Members = [
                     "team": team, "client_id": clientID, "public": settings.isPublic,

@@ -33,11 +33,6 @@ struct PolicyActivate: ParsableCommand {
 
     @OptionGroup var installation: InstallationOptions
 
-    /// Inputs on which the guarantees must hold: a second or so, and far more than a slip survives.
-    static let generatedInputs = 50_000
-    /// Logged decisions on which they must hold, the newest.
-    static let loggedInputs = 10_000
-
     func validate() throws {
         if onlyBound, everyone { throw ValidationError("--only-bound and --everyone contradict each other.") }
     }
@@ -84,17 +79,10 @@ struct PolicyActivate: ParsableCommand {
         var name = URL(filePath: folder).lastPathComponent
         var version = ""
         do {
-            let candidate = try files.load(generatedInputs: Self.generatedInputs)
+            let candidate = try files.load(generatedInputs: PolicyGate.generatedInputs)
             (name, version) = (candidate.policy.name, candidate.policy.version)
-            let tests = files.file(PolicyDocument.testsFile)
-            if let text = candidate.document.files[PolicyDocument.testsFile] {
-                try PolicyTestSuite.load(text, file: tests, policy: candidate.policy).hold(candidate.policy)
-            } else {
-                Failure.warn("\(tests): no such file, so only the guarantees were tested")
-            }
             try ListCheck.hold(candidate.policy, store, file: files.file(PolicyDocument.policyFile))
-            try Self.holdGuarantees(candidate.policy, file: files.file(PolicyDocument.policyFile), store.decisions)
-            return StoredPolicy(name: name, version: version, document: candidate.document.octets)
+            return try PolicyGate.stored(candidate, of: files, store.decisions)
         } catch let refusal as PolicyRefusal {
             FileHandle.standardError.write(Data("\(refusal)\n".utf8))
             try policies.recordRefusal(name: name, version: version, reason: "\(refusal)", thisChange())
@@ -103,20 +91,6 @@ struct PolicyActivate: ParsableCommand {
             FileHandle.standardError.write(Data("postern: \(folder) was not activated\(stays)\n".utf8))
             throw ExitCode.failure
         }
-    }
-
-    /// Refuses a policy whose rules break its guarantees in one of the last logged decisions.
-    private static func holdGuarantees(_ policy: Policy, file: String, _ log: DecisionRepository) throws {
-        guard policy.kind == .verification, !policy.guarantees.isEmpty else { return }
-        var backtest = Backtest(policy, now: PosternClock.now())
-        for decision in try log.newest(DecisionFilter(), limit: loggedInputs).0 { backtest.add(decision, declared: nil) }
-        guard let broken = backtest.brokenGuarantees.first else { return }
-        let count = Figures.count(backtest.brokenGuaranteeCount)
-        throw PolicyRefusal(
-            brokenGuarantee: broken.condition, of: policy, file: file,
-            where:
-                "the logged decision \(broken.decision), \(count) of the last \(Figures.count(backtest.comparison.total.questions)) in all"
-        )
     }
 
     /// Says what decides now, for whom, and what did before.

@@ -1,6 +1,5 @@
 // `postern policy show`: a policy as the store keeps it.
 
-import Database
 import ArgumentParser
 import CommandSupport
 import Foundation
@@ -51,19 +50,7 @@ struct PolicyShow: ParsableCommand {
     }
 
     private func write(_ document: PolicyDocument, to folder: String) throws {
-        guard !FileManager.default.fileExists(atPath: folder) else {
-            throw CommandError(
-                status: EX_CANTCREAT, message: "\(folder) exists already: choose another folder; nothing was written")
-        }
-        for (path, text) in document.files.sorted(by: { $0.key < $1.key }) {
-            let file = URL(filePath: folder, directoryHint: .isDirectory).appending(path: path)
-            let parent = file.deletingLastPathComponent()
-            if !FileManager.default.fileExists(atPath: parent.path) {
-                try FileManager.default.createDirectory(at: parent, withIntermediateDirectories: true)
-                try OwnedFile.adopt(folder: parent.path)
-            }
-            try OwnedFile.write(text.utf8, to: file.path)
-        }
+        try PolicyFolder(path: folder).write(document)
         print("Wrote \(document.files.keys.sorted().joined(separator: ", ")) into \(folder)")
     }
 

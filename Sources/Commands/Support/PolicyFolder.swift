@@ -1,46 +1,51 @@
 // Reads a policy's folder for the commands: the one place of theirs that touches files.
 
-import Decisions
 import ArgumentParser
-import CommandSupport
+import Database
+import Decisions
 import Foundation
 import RiskPolicy
 import Synchronization
 
 /// A policy that was read, with its files as the store would keep them.
-struct PolicyCandidate {
-    let policy: Policy
-    let document: PolicyDocument
+package struct PolicyCandidate {
+    package let policy: Policy
+    package let document: PolicyDocument
+
+    package init(policy: Policy, document: PolicyDocument) { (self.policy, self.document) = (policy, document) }
 }
 
 /// A folder with policy.yaml, tests.yaml and the files that `lists:` names.
-struct PolicyFolder {
+package struct PolicyFolder {
     let path: String
+
+    package init(path: String) { self.path = path }
 
     /// Largest file that is read; the loader's own limits are below it, lists may be longer.
     static let maximumBytes = 16 << 20
 
-    func file(_ name: String) -> String { prefix + name }
+    /// The path of a file of the folder.
+    package func file(_ name: String) -> String { prefix + name }
 
     /// The path with a slash at its end.
     private var prefix: String { path.hasSuffix("/") ? path : path + "/" }
 
     /// The policy, or the command ends with what is wrong.
-    func policy() throws -> Policy { try candidate().policy }
+    package func policy() throws -> Policy { try candidate().policy }
 
     /// The tests; nil where the folder has none.
-    func tests(_ policy: Policy) throws -> PolicyTestSuite? {
+    package func tests(_ policy: Policy) throws -> PolicyTestSuite? {
         let name = file(PolicyDocument.testsFile)
         guard let text = try own(PolicyDocument.testsFile) else { return nil }
         return try reporting { () throws(PolicyRefusal) in try PolicyTestSuite.load(text, file: name, policy: policy) }
     }
 
     /// The policy and its files, or the command ends with what is wrong.
-    func candidate() throws -> PolicyCandidate { try reported { try load() } }
+    package func candidate() throws -> PolicyCandidate { try reported { try load() } }
 
     /// The policy and its files. Throws `PolicyRefusal`, or `CommandError` where a file cannot be read.
     /// - Parameter generatedInputs: on how many the guarantees must hold.
-    func load(generatedInputs: Int? = nil) throws -> PolicyCandidate {
+    package func load(generatedInputs: Int? = nil) throws -> PolicyCandidate {
         let name = file(PolicyDocument.policyFile)
         guard let text = try own(PolicyDocument.policyFile) else { throw CommandError.noInput("\(name): no such file") }
         let files = Mutex([PolicyDocument.policyFile: text])
@@ -77,7 +82,7 @@ struct PolicyFolder {
     }
 
     /// The text of a file or pipe, `-` for standard input.
-    static func read(_ path: String) throws -> String {
+    package static func read(_ path: String) throws -> String {
         try text(InputFile.octets(path, maximum: maximumBytes), path)
     }
 
@@ -87,8 +92,27 @@ struct PolicyFolder {
     }
 }
 
+extension PolicyFolder {
+    /// Writes a policy's files into this folder, which must not exist.
+    package func write(_ document: PolicyDocument) throws {
+        guard !FileManager.default.fileExists(atPath: path) else {
+            throw CommandError(
+                status: EX_CANTCREAT, message: "\(path) exists already: choose another folder; nothing was written")
+        }
+        for (name, text) in document.files.sorted(by: { $0.key < $1.key }) {
+            let file = URL(filePath: path, directoryHint: .isDirectory).appending(path: name)
+            let parent = file.deletingLastPathComponent()
+            if !FileManager.default.fileExists(atPath: parent.path) {
+                try FileManager.default.createDirectory(at: parent, withIntermediateDirectories: true)
+                try OwnedFile.adopt(folder: parent.path)
+            }
+            try OwnedFile.write(text.utf8, to: file.path)
+        }
+    }
+}
+
 /// Prints a refusal to standard error and ends the command with status 1.
-func reporting<Value>(_ body: () throws(PolicyRefusal) -> Value) throws -> Value {
+package func reporting<Value>(_ body: () throws(PolicyRefusal) -> Value) throws -> Value {
     do throws(PolicyRefusal) {
         return try body()
     } catch {
@@ -98,7 +122,7 @@ func reporting<Value>(_ body: () throws(PolicyRefusal) -> Value) throws -> Value
 }
 
 /// The same for what may fail otherwise too: other errors pass.
-func reported<Value>(_ body: () throws -> Value) throws -> Value {
+package func reported<Value>(_ body: () throws -> Value) throws -> Value {
     do {
         return try body()
     } catch let refusal as PolicyRefusal {

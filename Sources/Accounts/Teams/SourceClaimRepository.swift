@@ -1,0 +1,189 @@
+// Claims to domains: made and given up by teams, proved and stopped by looks at the DNS.
+
+import Database
+import MailCrypto
+
+/// Keeps claims, and puts what is proved among the sources that serve.
+package struct SourceClaimRepository: Sendable {
+    let events: AccountEvents
+    let sources: SourceRepository
+    private var database: any Database { events.database }
+
+    /// Claims a domain for a team; asked again it gives the claim that there is. Throws `invalid` as `SourceRepository.checked`
+    /// does and for an address, `exists` where the administrator registered it, `limit`.
+    package func claim(team id: String, _ text: String, _ change: Change) throws(StoreFailure) -> SourceClaim {
+        let source = try sources.checked(text, envelopeDomain: nil, now: change.now)
+        guard source.kind == .domain else {
+            throw .refused(.invalid, "single addresses are registered by the administrator")
+        }
+        let token = String(try SecretHash.newToken().prefix(32))
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            let team = try connection.team(id)
+            if let known = try connection.claim(team: team.number, domain: source.value) { return known }
+            guard try !connection.isSource(source.value, of: team.number) else {
+                throw .refused(.exists, "\(source.value) is already registered for team \(id)")
+            }
+            try connection.checkSourceRoom(team)
+            try connection.run(
+                """
+                INSERT INTO source_claims (team_id, domain, token, state, created_at, next_check_at)
+                VALUES (\(team.number), \(source.value), \(token), 'pending', \(change.now), \(change.now))
+                """)
+            try connection.audit(change, "source.claim", "team:\(id)", source.value)
+            guard let made = try connection.claim(team: team.number, domain: source.value) else {
+                throw .permanent(.unexpectedData, "a claim that was just made is not there")
+            }
+            return made
+        }
+    }
+
+    /// A team's claims by domain.
+    package func claims(team id: String) throws(StoreFailure) -> [SourceClaim] {
+        try database.read { connection throws(StoreFailure) in
+            let team = try connection.team(id)
+            return try connection.rows("\(SourceClaim.select) WHERE team_id = \(team.number) ORDER BY domain").map(
+                SourceClaim.init(row:))
+        }
+    }
+
+    /// A team's claim to a domain. Throws `notFound`.
+    package func claim(team id: String, domain text: String) throws(StoreFailure) -> SourceClaim {
+        try database.read { connection throws(StoreFailure) in
+            let team = try connection.team(id)
+            guard let found = try connection.claim(team: team.number, domain: HostName(text)?.text ?? text) else {
+                throw .refused(.notFound, "there is no claim to this domain")
+            }
+            return found
+        }
+    }
+
+    /// Claims that are to be looked at, the longest overdue first.
+    package func due(now: Int64, limit: Int) throws(StoreFailure) -> [SourceClaim] {
+        try database.rows("\(SourceClaim.select) WHERE next_check_at <= \(now) ORDER BY next_check_at, id LIMIT \(limit)").map(
+            SourceClaim.init(row:))
+    }
+
+    /// Writes down what a look at the DNS said: the source serves, goes on, or stops, and its team is told.
+    /// - Parameter claim: as it was when it was looked at. One that was given up since, and claimed again, has another token, and
+    ///   nothing is written.
+    /// - Returns: the claim as it is then; nil where it is gone.
+    @discardableResult
+    package func record(
+        _ proof: SourceClaim.Proof, of claim: SourceClaim, _ change: Change
+    ) throws(StoreFailure) -> SourceClaim? {
+        let (result, isTold) = try database.write(.durable) { connection throws(StoreFailure) -> (SourceClaim?, Bool) in
+            let row = try connection.row(
+                "\(SourceClaim.select) WHERE id = \(claim.number) AND token = \(claim.token)")
+            guard let known = try row.map({ row throws(StoreFailure) in try SourceClaim(row: row) }),
+                let team = try connection.row(
+                    "SELECT \(Team.columns) FROM teams t WHERE t.id = \(known.teamNumber) AND t.removed_at IS NULL"
+                ).map({ row throws(StoreFailure) in try Team(row: row) })
+            else { return (nil, false) }
+            guard let (next, event) = known.after(proof, now: change.now) else {
+                try connection.run("DELETE FROM source_claims WHERE id = \(known.number)")
+                try connection.audit(change, "source.claim.expire", "team:\(team.id)", known.domain)
+                return (nil, false)
+            }
+            try connection.run(
+                """
+                UPDATE source_claims SET state = \(next.state), proved_at = \(next.provedAt), failing_since = \(next.failingSince),
+                    warned_at = \(next.warnedAt), next_check_at = \(next.nextCheckAt) WHERE id = \(known.number)
+                """)
+            if next.state != known.state { try connection.serve(next, of: team, change) }
+            let told = try event.map { event throws(StoreFailure) in try connection.tell(event, team, next, change.now) }
+            return (next, told ?? false)
+        }
+        if isTold { events.signal.raise() }
+        return result
+    }
+
+    /// Gives a domain up: its source serves no longer. Throws `notFound`.
+    package func remove(team id: String, domain text: String, _ change: Change) throws(StoreFailure) {
+        let domain = HostName(text)?.text ?? text
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let team = try connection.team(id)
+            let claims = try connection.run(
+                "DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(domain)")
+            let served = try connection.run(
+                "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(domain)")
+            guard claims + served > 0 else { throw .refused(.notFound, "\(domain) is not a source of this team") }
+            try connection.audit(change, "source.remove", "team:\(id)", domain)
+        }
+    }
+}
+
+extension SourceClaim {
+    fileprivate static let select: SQL = """
+        SELECT id, team_id, domain, token, state, created_at, proved_at, failing_since, warned_at, next_check_at FROM source_claims
+        """
+
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
+        try self.init(
+            number: row["id"], teamNumber: row["team_id"], domain: row["domain"], token: row["token"], state: row["state"],
+            createdAt: row["created_at"], provedAt: row["proved_at"], failingSince: row["failing_since"],
+            warnedAt: row["warned_at"], nextCheckAt: row["next_check_at"])
+    }
+}
+
+extension DatabaseConnection {
+    /// Refuses further sources of a team that has as many as it may; what is claimed counts.
+    func checkSourceRoom(_ team: Team, adding more: Int = 1) throws(StoreFailure) {
+        let count: Int? = try value(
+            """
+            SELECT (SELECT COUNT(*) FROM outbound_sources WHERE team_id = \(team.number))
+                + (SELECT COUNT(*) FROM source_claims WHERE team_id = \(team.number) AND state <> 'proved') AS count
+            """)
+        guard (count ?? 0) + more <= SourceRepository.maximumPerTeam else {
+            throw .refused(
+                .limit,
+                "team \(team.id) has \(SourceRepository.maximumPerTeam) sources, which is the maximum: remove one, or register a parent domain"
+            )
+        }
+    }
+
+    fileprivate func claim(team: Int64, domain: String) throws(StoreFailure) -> SourceClaim? {
+        try row("\(SourceClaim.select) WHERE team_id = \(team) AND domain = \(domain)").map { row throws(StoreFailure) in
+            try SourceClaim(row: row)
+        }
+    }
+
+    fileprivate func isSource(_ domain: String, of team: Int64) throws(StoreFailure) -> Bool {
+        try row(
+            "SELECT id FROM outbound_sources WHERE team_id = \(team) AND value = \(domain) AND envelope_domain = ''") != nil
+    }
+
+    /// Puts a claim's domain among the sources, or takes it away.
+    fileprivate func serve(_ claim: SourceClaim, of team: Team, _ change: Change) throws(StoreFailure) {
+        if claim.state == .proved {
+            try run(
+                """
+                INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at)
+                VALUES (\(team.number), 'domain', \(claim.domain), '', \(change.now))
+                ON CONFLICT (team_id, value, envelope_domain) DO NOTHING
+                """)
+        } else {
+            try run(
+                """
+                DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(claim.domain) AND envelope_domain = ''
+                """)
+        }
+        try audit(change, claim.state == .proved ? "source.prove" : "source.stop", "team:\(team.id)", claim.domain)
+    }
+
+    /// Tells every endpoint of a team about one of its domains; whether there is any.
+    fileprivate func tell(_ event: EventType, _ team: Team, _ claim: SourceClaim, _ now: Int64) throws(StoreFailure) -> Bool {
+        let endpoints: [Int64] = try values(
+            """
+            SELECT e.id FROM event_endpoints e JOIN app_groups g ON g.id = e.group_id
+            WHERE g.team_id = \(team.number) AND e.removed_at IS NULL ORDER BY e.id
+            """)
+        for endpoint in endpoints {
+            // No account is meant: they are in the order of account 0.
+            try post(
+                event, endpoint: endpoint, account: 0, sub: claim.domain, email: nil,
+                jti: String(SecretHash.newToken().prefix(32)),
+                at: EventMoment(now))
+        }
+        return !endpoints.isEmpty
+    }
+}

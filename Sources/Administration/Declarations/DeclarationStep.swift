@@ -1,0 +1,137 @@
+// One change of a plan, by the repository that has the rules for it.
+
+import Accounts
+import CEL
+import Database
+import Decisions
+import Declaration
+import Events
+import RiskPolicy
+import MailCrypto
+import SignIn
+
+struct DeclarationStep {
+    let run: DeclarationRun
+    let declaration: Declaration
+    /// Part of the one transaction.
+    let store: Store
+    let change: Change
+
+    func take(_ planned: PlannedChange) throws(StoreFailure) {
+        let isRemoval = planned.kind == .remove
+        switch planned.item {
+        case .list(let team, let name):
+            if isRemoval { return try store.liveLists.removeList(team: team, name: name, change) }
+            let lists = team == nil ? declaration.lists : declaration.teams?[team ?? ""]?.lists
+            guard let text = lists?[name]?.kind, let kind = LiveListKind(rawValue: text) else { throw Self.lost }
+            try store.liveLists.create(team: team, name: name, kind: kind, change)
+        case .policy(let name): try activate(name)
+        case .team(let id):
+            if isRemoval { return try remove(team: id) }
+            guard let name = declaration.teams?[id]?.name else { throw Self.lost }
+            if planned.kind == .add {
+                _ = try store.teams.add(id: id, name: name, change)
+            } else {
+                try store.teams.rename(id, name: name, change)
+            }
+        case .source(let team, let source):
+            if isRemoval {
+                return try store.sources.remove(team: team, source.source, onlyEnvelope: source.envelope ?? "", change)
+            }
+            let checked = try store.sources.checked(source.source, envelopeDomain: source.envelope, now: change.now)
+            try store.sources.add(team: team, checked, change)
+        case .app(let team, let id):
+            if isRemoval { return try remove(app: id, of: team) }
+            guard let app = declaration.teams?[team]?.apps?[id] else { throw Self.lost }
+            if planned.kind == .add {
+                _ = try store.apps.add(team: team, clientID: id, group: app.group, name: app.name.value, change)
+            }
+            try set(app, id, team, isNew: planned.kind == .add, Set(planned.fields.map(\.name)))
+        case .redirectURI(let team, let app, let uri):
+            if isRemoval { return try store.clients.removeRedirect(team: team, clientID: app, uri: uri, change) }
+            try store.clients.addRedirect(team: team, clientID: app, uri: uri, change)
+        case .logoutURI(let team, let app, let uri):
+            if isRemoval { return try store.openIDClients.removeLogoutRedirect(team: team, clientID: app, uri: uri, change) }
+            _ = try store.openIDClients.addLogoutRedirect(team: team, clientID: app, uri: uri, change)
+        case .endpoint(let team, let app):
+            if isRemoval {
+                return try store.endpoints.remove(team: team, app: app, isOfMailAlone: app == nil, change)
+            }
+            let declared = app.map { declaration.teams?[team]?.apps?[$0]?.endpoint } ?? declaration.teams?[team]?.endpoint
+            guard let endpoint = declared?.value else { throw Self.lost }
+            _ = try store.endpoints.set(
+                team: team, app: app, url: EndpointURL(endpoint.url), allowsHTTP: endpoint.allowsHTTP,
+                allowsPrivate: endpoint.allowsPrivate, change)
+        case .binding(let team, let app):
+            let target: PolicyBindingTarget = app.map { .app($0) } ?? .team(team)
+            if isRemoval { return try store.policies.unbind(target, change) }
+            let declared = app.map { declaration.teams?[team]?.apps?[$0]?.policy } ?? declaration.teams?[team]?.policy
+            guard let name = declared?.value else { throw Self.lost }
+            try store.policies.bind(target, to: name, change)
+        }
+    }
+
+    private static var lost: StoreFailure { .permanent(.unexpectedData, "a plan names what is not declared") }
+
+    /// - Parameter changed: names of the plan's fields.
+    private func set(_ app: DeclaredApp, _ id: String, _ team: String, isNew: Bool, _ changed: Set<String>) throws(StoreFailure) {
+        if !isNew, changed.contains("name") {
+            try store.apps.setAppearance(team: team, clientID: id, name: app.name.value ?? "", icon: nil, change)
+        }
+        if changed.contains("public") || changed.contains("id_token_algorithm") {
+            var settings = try store.openIDClients.settings(team: team, clientID: id)
+            settings.isPublic = app.isPublic ?? settings.isPublic
+            settings.algorithm = app.algorithm.flatMap(SignatureAlgorithm.init(rawValue:)) ?? settings.algorithm
+            try store.setClient(settings, team: team, clientID: id, change)
+        }
+        if changed.contains("nonce form") || changed.contains("nonce required") {
+            guard let known = try store.apps.decisionApp(clientID: id) else { throw Self.lost }
+            try store.apps.setNonce(
+                team: team, clientID: id, form: app.nonceForm.flatMap(AppNonceForm.init(rawValue:)) ?? known.nonceForm,
+                isRequired: app.isNonceRequired ?? known.isNonceRequired, change)
+        }
+    }
+
+    private func activate(_ name: String) throws(StoreFailure) {
+        guard let declared = declaration.policies?[name] else { throw Self.lost }
+        let policy: StoredPolicy
+        if let read = run.policies[name] { policy = read } else { policy = try store.policies.policy(hash: declared.hash) }
+        guard policy.name == name else {
+            throw .refused(.invalid, "its file says 'policy: \(policy.name)': declare it by that name")
+        }
+        let lists = try store.liveLists.lists(team: nil)
+        for list in run.listsOfPolicies[name] ?? [] where !list.isTeams {
+            guard let found = lists.first(where: { $0.name == list.name }) else {
+                throw .refused(.unmet, "it reads the list \(list.name), which is not there: declare it under 'lists'")
+            }
+            guard found.kind == list.kind else {
+                throw .refused(
+                    .unmet, "it reads the list \(list.name) as \(list.kind.rawValue), which is of kind \(found.kind.rawValue)")
+            }
+        }
+        let isStatus = name == PolicyKind.statusName
+        if isStatus, try !store.policies.arrangement().policies.contains(where: { $0.name == name }) {
+            // So that there is something to roll back to.
+            _ = try store.policies.activate(.builtInStatus, reach: .status, change)
+        }
+        _ = try store.policies.activate(
+            policy, reach: isStatus ? .status : declared.isDefault ? .everyone : .bound, change)
+    }
+
+    private func remove(team id: String) throws(StoreFailure) {
+        let takes = try store.teams.dependents(id)
+        guard run.takesDependents || takes.accounts + takes.addresses == 0 else {
+            throw .refused(
+                .unmet, "\(takes.accounts) accounts and \(takes.addresses) relay addresses go with it: repeat with --yes")
+        }
+        try store.teams.remove(id, change)
+    }
+
+    private func remove(app id: String, of team: String) throws(StoreFailure) {
+        let takes = try store.apps.dependents(team: team, clientID: id)
+        guard run.takesDependents || takes.grants == 0 else {
+            throw .refused(.unmet, "consent of \(takes.grants) users goes with it: repeat with --yes")
+        }
+        try store.apps.remove(team: team, clientID: id, change)
+    }
+}

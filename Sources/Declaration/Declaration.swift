@@ -1,0 +1,180 @@
+// What an installation holds for its teams, as files say it and as the store has it: one form for both, so that they can be
+// compared. No secret, no key and no inbox is in it.
+
+/// What a file says of something that there may be one of.
+package enum Declared<Value: Sendable & Hashable>: Sendable, Hashable {
+    /// Nothing: it stays as it is.
+    case unsaid
+    /// That there is none.
+    case none
+    case some(Value)
+
+    package var value: Value? { if case .some(let value) = self { value } else { nil } }
+}
+
+/// Teams, lists and policies. What is nil is not said, and stays as it is.
+package struct Declaration: Sendable, Hashable {
+    /// By identifier.
+    package var teams: [String: DeclaredTeam]?
+    /// The installation's own, by name.
+    package var lists: [String: DeclaredList]?
+    /// By name.
+    package var policies: [String: DeclaredPolicy]?
+
+    package init(
+        teams: [String: DeclaredTeam]? = nil, lists: [String: DeclaredList]? = nil, policies: [String: DeclaredPolicy]? = nil
+    ) {
+        (self.teams, self.lists, self.policies) = (teams, lists, policies)
+    }
+}
+
+/// A team. What is nil is not said, and stays as it is.
+package struct DeclaredTeam: Sendable, Hashable {
+    /// For people; a new team needs one.
+    package var name: String?
+    package var sources: Set<DeclaredSource>?
+    /// By client_id.
+    package var apps: [String: DeclaredApp]?
+    /// By name.
+    package var lists: [String: DeclaredList]?
+    /// Of the consents that no app was named for.
+    package var endpoint: Declared<DeclaredEndpoint>
+    /// The name of the policy that decides for its apps.
+    package var policy: Declared<String>
+
+    package init(
+        name: String? = nil, sources: Set<DeclaredSource>? = nil, apps: [String: DeclaredApp]? = nil,
+        lists: [String: DeclaredList]? = nil, endpoint: Declared<DeclaredEndpoint> = .unsaid, policy: Declared<String> = .unsaid
+    ) {
+        (self.name, self.sources, self.apps) = (name, sources, apps)
+        (self.lists, self.endpoint, self.policy) = (lists, endpoint, policy)
+    }
+}
+
+/// A domain or address that a team sends from, perhaps paired with an envelope domain.
+package struct DeclaredSource: Sendable, Hashable, Comparable {
+    package var source: String
+    package var envelope: String?
+
+    package init(_ source: String, envelope: String? = nil) { (self.source, self.envelope) = (source, envelope) }
+
+    package static func < (one: Self, other: Self) -> Bool {
+        (one.source, one.envelope ?? "") < (other.source, other.envelope ?? "")
+    }
+}
+
+/// An app. What is nil is not said, and stays as it is; a new one then has the value of `postern app add`.
+package struct DeclaredApp: Sendable, Hashable {
+    /// For people.
+    package var name: Declared<String>
+    /// client_id of the primary app whose group it is in; nil for a primary app.
+    package var group: String?
+    package var isPublic: Bool?
+    /// `ES256` or `RS256`.
+    package var algorithm: String?
+    /// `raw` or `sha256_hex`.
+    package var nonceForm: String?
+    package var isNonceRequired: Bool?
+    package var redirectURIs: Set<String>?
+    package var logoutURIs: Set<String>?
+    /// Of its group: at a primary app only.
+    package var endpoint: Declared<DeclaredEndpoint>
+    /// The name of the policy that decides for it, before its team's.
+    package var policy: Declared<String>
+
+    package init(
+        name: Declared<String> = .unsaid, group: String? = nil, isPublic: Bool? = nil, algorithm: String? = nil,
+        nonceForm: String? = nil, isNonceRequired: Bool? = nil, redirectURIs: Set<String>? = nil,
+        logoutURIs: Set<String>? = nil, endpoint: Declared<DeclaredEndpoint> = .unsaid, policy: Declared<String> = .unsaid
+    ) {
+        (self.name, self.group, self.isPublic, self.algorithm) = (name, group, isPublic, algorithm)
+        (self.nonceForm, self.isNonceRequired) = (nonceForm, isNonceRequired)
+        (self.redirectURIs, self.logoutURIs) = (redirectURIs, logoutURIs)
+        (self.endpoint, self.policy) = (endpoint, policy)
+    }
+}
+
+/// Where events go.
+package struct DeclaredEndpoint: Sendable, Hashable {
+    package var url: String
+    /// Whether http is taken too.
+    package var allowsHTTP: Bool
+    /// Whether addresses are taken that are not globally reachable.
+    package var allowsPrivate: Bool
+
+    package init(url: String, allowsHTTP: Bool = false, allowsPrivate: Bool = false) {
+        (self.url, self.allowsHTTP, self.allowsPrivate) = (url, allowsHTTP, allowsPrivate)
+    }
+}
+
+/// A list that policies read. Its entries are data, which change between two runs: they are no part of a declaration.
+package struct DeclaredList: Sendable, Hashable {
+    /// `text`, `domain`, `range` or `personal`.
+    package var kind: String
+
+    package init(kind: String) { self.kind = kind }
+}
+
+/// What a policy's name stands for.
+package struct DeclaredPolicy: Sendable, Hashable {
+    /// `sha256:` and 64 hexadecimal digits; empty for one of a folder that was not read yet.
+    package var hash: String
+    /// The folder with its files, as written; nil where the store has it.
+    package var folder: String?
+    /// Whether it decides for everyone who is bound to no other; false says nothing.
+    package var isDefault: Bool
+
+    package init(hash: String, folder: String? = nil, isDefault: Bool = false) {
+        (self.hash, self.folder, self.isDefault) = (hash, folder, isDefault)
+    }
+}
+
+/// One thing of a declaration: what a line of a plan is about, and what a place in a file belongs to.
+package enum DeclaredItem: Sendable, Hashable, CustomStringConvertible {
+    case list(team: String?, String)
+    case policy(String)
+    case team(String)
+    case source(team: String, DeclaredSource)
+    case app(team: String, String)
+    case redirectURI(team: String, app: String, String)
+    case logoutURI(team: String, app: String, String)
+    /// Of an app's group; of the team's mail alone where `app` is nil.
+    case endpoint(team: String, app: String?)
+    case binding(team: String, app: String?)
+
+    /// As in `team juice: app com.example.juice: endpoint`.
+    package var description: String {
+        switch self {
+        case .list(nil, let name): "list \(name)"
+        case .list(let team?, let name): "team \(team): list \(name)"
+        case .policy(let name): "policy \(name)"
+        case .team(let id): "team \(id)"
+        case .source(let team, let source):
+            "team \(team): source \(source.source)" + (source.envelope.map { " with envelope \($0)" } ?? "")
+        case .app(let team, let app): Self.owner(team, app)
+        case .redirectURI(let team, let app, let uri): "\(Self.owner(team, app)): redirect URI \(uri)"
+        case .logoutURI(let team, let app, let uri): "\(Self.owner(team, app)): post-logout redirect URI \(uri)"
+        case .endpoint(let team, let app): "\(Self.owner(team, app)): endpoint"
+        case .binding(let team, let app): "\(Self.owner(team, app)): policy"
+        }
+    }
+
+    private static func owner(_ team: String, _ app: String?) -> String {
+        "team \(team)" + (app.map { ": app \($0)" } ?? "")
+    }
+}
+
+extension Declaration {
+    /// For people: sections of teams that hold nothing are left out.
+    package var withoutEmptySections: Declaration {
+        var result = self
+        for (id, team) in teams ?? [:] {
+            if team.lists?.isEmpty == true { result.teams?[id]?.lists = nil }
+            if team.apps?.isEmpty == true { result.teams?[id]?.apps = nil }
+            if team.sources?.isEmpty == true { result.teams?[id]?.sources = nil }
+        }
+        if lists?.isEmpty == true { result.lists = nil }
+        if policies?.isEmpty == true { result.policies = nil }
+        return result
+    }
+}

@@ -1,0 +1,77 @@
+// Looks for the TXT record of a claim to a domain.
+
+import Accounts
+import HTTP
+import MailAuth
+import Synchronization
+
+/// Asks the DNS on its own threads, so that a slow one keeps no one else waiting.
+package final class SourceProver: Sendable {
+    /// For the rounds of the service, whatever requests wait for.
+    package let pool = BlockingPool(threads: 1)
+    private let requests = BlockingPool(threads: 2)
+    private let waiting = Mutex(0)
+    /// Requests that wait for the DNS at once. Beyond it: as if it did not answer.
+    private static let maximumWaiting = 32
+    private let make: @Sendable () throws -> any DNSResolver
+    private let known = Mutex<(any DNSResolver)?>(nil)
+
+    /// - Parameter resolver: made by the first who asks.
+    package init(_ resolver: @escaping @Sendable () throws -> any DNSResolver) { make = resolver }
+
+    /// What the DNS says of the claim now.
+    @Sendable package func look(_ claim: SourceClaim) async throws -> SourceClaim.Proof {
+        let isTaken = waiting.withLock { waiting in
+            guard waiting < Self.maximumWaiting else { return false }
+            waiting += 1
+            return true
+        }
+        guard isTaken else { return .unanswered }
+        defer { waiting.withLock { $0 -= 1 } }
+        return try await requests.run { [self] in try lookNow(claim) }
+    }
+
+    package func stop() async {
+        await pool.stop()
+        await requests.stop()
+    }
+
+    /// The same; blocks.
+    package func lookNow(_ claim: SourceClaim) throws -> SourceClaim.Proof {
+        let resolver = try known.withLock { known in
+            if let known { return known }
+            let made = try make()
+            known = made
+            return made
+        }
+        return SourceClaim.Proof(resolver.query(claim.recordName, .txt), token: claim.token)
+    }
+
+    /// Looks at what is due, and writes down what the DNS says; blocks.
+    /// - Returns: the claims whose state changed, and to what.
+    package func round(
+        _ store: Store, now: () -> Int64, limit: Int
+    ) throws -> [(claim: SourceClaim, state: SourceClaim.State)] {
+        var changed: [(SourceClaim, SourceClaim.State)] = []
+        for claim in try store.sourceClaims.due(now: now(), limit: limit) {
+            let after = try store.sourceClaims.record(lookNow(claim), of: claim, Change(actor: "serve", now: now()))
+            if let after, after.state != claim.state { changed.append((claim, after.state)) }
+        }
+        return changed
+    }
+}
+
+extension SourceClaim.Proof {
+    /// The whole text of one of the records is the token. Names of hosts are compared without regard to case, tokens are not.
+    package init(_ answer: DNSAnswer, token: String) {
+        switch answer {
+        case .records(let records):
+            let isThere = records.contains { record in
+                if case .txt(let octets) = record { octets.elementsEqual(token.utf8) } else { false }
+            }
+            self = isThere ? .seen : .absent
+        case .noData, .nxDomain: self = .absent
+        case .temporaryFailure: self = .unanswered
+        }
+    }
+}

@@ -1,0 +1,244 @@
+// What a team changes itself over HTTP, with a name server that answers what the test says.
+
+import API
+import Accounts
+import DNSClient
+import DNSTesting
+import Events
+import Foundation
+import HTTP
+import HTTPTypes
+import MailAuth
+import MailCrypto
+import SignIn
+import Synchronization
+import Testing
+import Web
+
+/// A clock by which a day goes by from one look to the next, in seconds.
+private final class Days: Sendable {
+    private let time = Mutex<Int64>(0)
+
+    func next() -> Int64 {
+        time.withLock { time in
+            time += 86_400
+            return time
+        }
+    }
+}
+
+@Suite struct SelfServiceTests {
+    private struct World {
+        let fixture: APIFixture
+        let dns: TestDNSServer
+        let prover: SourceProver
+        let juice: String
+        let soda: String
+
+        /// As the service does it, at the fixture's time.
+        func round() async throws {
+            try await prover.pool.run { [fixture, prover] in
+                _ = try prover.round(fixture.store, now: { fixture.now }, limit: 100)
+            }
+        }
+
+        func publish(_ domain: String, _ texts: String...) {
+            dns.set(
+                "_postern-challenge.\(domain)", ZoneResolver.Node(records: [.txt: texts.map { .txt(Array($0.utf8)) }]))
+        }
+
+        var serving: [String] { get throws { try fixture.store.sources.sources(team: "juice").map(\.value) } }
+    }
+
+    private func world() throws -> World {
+        let dns = try TestDNSServer()
+        let days = Days()
+        let prover = SourceProver {
+            // On a clock by which no answer is kept.
+            try AresResolver(
+                settings: DNSClientSettings(servers: [dns.address], tryMilliseconds: 500, tries: 1), now: { days.next() })
+        }
+        let fixture = try APIFixture {
+            [
+                SourceRoutes($0.parts, examine: { _ in [] }, look: prover.look), AppRoutes($0.parts), EndpointRoutes($0.parts),
+                KeyRoutes($0.parts),
+            ]
+        }
+        for team in ["juice", "soda"] {
+            _ = try fixture.store.apps.add(team: team, clientID: "com.\(team)", group: nil, APIFixture.change)
+        }
+        return World(
+            fixture: fixture, dns: dns, prover: prover, juice: try fixture.key("juice"), soda: try fixture.key("soda"))
+    }
+
+    @Test func aDomainServesOnceItsRecordIsSeen() async throws {
+        let world = try world()
+        let (fixture, key) = (world.fixture, world.juice)
+        let body = #"{"source":"news.juice.example"}"#
+        let made = try await fixture.ask(.post, "/v1/sources", key: key, body: body)
+        #expect(made.status == 201, "\(made.text)")
+        #expect(made.json["state"].string == "pending")
+        #expect(made.json["challenge"]["name"].string == "_postern-challenge.news.juice.example")
+        let token = try #require(made.json["challenge"]["value"].string)
+        func verify() async throws -> String? {
+            try await fixture.ask(.post, "/v1/sources/verify", key: key, body: body).json["state"].string
+        }
+        #expect(try await verify() == "pending")
+        // Another's token, and one with more around it, are none.
+        world.publish("news.juice.example", "another", token + "x", "x" + token)
+        #expect(try await verify() == "pending")
+        world.dns.program("_postern-challenge.news.juice.example", .responseCode(2))
+        #expect(try await verify() == "pending")
+        try await world.round()
+        #expect(try world.serving.isEmpty)
+        let listed = try await fixture.ask(.get, "/v1/sources", key: key)
+        #expect(listed.json["items"].items.first?["state"].string == "pending", "\(listed.text)")
+
+        world.dns.program("_postern-challenge.news.juice.example")
+        world.publish("news.juice.example", "another", token)
+        #expect(try await verify() == "active")
+        #expect(try world.serving == ["news.juice.example"])
+        #expect(try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"].string == "active")
+        #expect(try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 204)
+        #expect(try world.serving.isEmpty)
+        #expect(try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 404)
+        // The old record proves nothing of a new claim.
+        _ = try await fixture.ask(.post, "/v1/sources", key: key, body: body)
+        #expect(try await verify() == "pending")
+        try await world.round()
+        #expect(try world.serving.isEmpty)
+    }
+
+    /// The service asks again each month, and what fails for seven days stops; the endpoint hears of it before.
+    @Test func theServiceLooksAgainAndStopsWhatFails() async throws {
+        let world = try world()
+        let (fixture, key) = (world.fixture, world.juice)
+        #expect(
+            try await fixture.ask(
+                .put, "/v1/endpoints", key: key, body: #"{"url":"https://juice.example/events","client_id":"com.juice"}"#
+            ).status == 200)
+        let made = try await fixture.ask(.post, "/v1/sources", key: key, body: #"{"source":"juice.example"}"#)
+        world.publish("juice.example", try #require(made.json["challenge"]["value"].string))
+        try await world.round()
+        #expect(try world.serving == ["juice.example"])
+        fixture.wait(seconds: 30 * 86_400)
+        world.dns.set("_postern-challenge.juice.example", nil)
+        try await world.round()
+        #expect(try world.serving == ["juice.example"])
+        let events = try fixture.store.outbox.events(team: "juice")
+        #expect(events.map(\.type) == [.sourceUnproved] && events.first?.sub == "juice.example")
+        let shown = try await fixture.ask(.get, "/v1/sources", key: key)
+        #expect(shown.json["items"].items.first?["stops_at"].string != nil, "\(shown.text)")
+        fixture.wait(seconds: 7 * 86_400)
+        try await world.round()
+        #expect(try world.serving.isEmpty)
+        #expect(try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"].string == "stopped")
+    }
+
+    @Test func aTeamNeitherSeesNorChangesWhatIsAnothers() async throws {
+        let world = try world()
+        let (fixture, juice, soda) = (world.fixture, world.juice, world.soda)
+        _ = try await fixture.ask(.post, "/v1/sources", key: juice, body: #"{"source":"marker-juice.example"}"#)
+        _ = try await fixture.ask(
+            .put, "/v1/endpoints", key: juice, body: #"{"url":"https://marker-juice.example/e","client_id":"com.juice"}"#)
+        _ = try await fixture.ask(
+            .post, "/v1/apps/com.juice/redirect-uris", key: juice, body: #"{"uri":"https://marker-juice.example/in"}"#)
+        let secret = try await fixture.ask(.post, "/v1/apps/com.juice/secrets", key: juice)
+        #expect(secret.status == 201 && secret.json["secret"].string?.hasPrefix("ps_") == true, "\(secret.text)")
+        let name = try #require(secret.json["name"].string)
+        let key = try await fixture.ask(.post, "/v1/keys", key: juice, body: #"{"scopes":["sources:read"]}"#)
+        let id = try #require(key.json["id"].string)
+        let before = try fixture.store.audit.entries().count
+        for path in ["/v1/sources", "/v1/apps", "/v1/endpoints", "/v1/keys", "/v1/client-keys"] {
+            let answer = try await fixture.ask(.get, path, key: soda)
+            #expect(answer.status == 200 && !answer.text.contains("juice") && !answer.text.contains(id), "\(answer.text)")
+        }
+        let asked: [(HTTPRequest.Method, String, String?)] = [
+            (.post, "/v1/sources/verify", #"{"source":"marker-juice.example"}"#),
+            (.post, "/v1/sources/remove", #"{"source":"marker-juice.example"}"#),
+            (.put, "/v1/endpoints", #"{"url":"https://soda.example/e","client_id":"com.juice"}"#),
+            (.post, "/v1/endpoints/remove", #"{"client_id":"com.juice"}"#),
+            (.post, "/v1/apps/com.juice/redirect-uris", #"{"uri":"https://soda.example/in"}"#),
+            (.post, "/v1/apps/com.juice/redirect-uris/remove", #"{"uri":"https://marker-juice.example/in"}"#),
+            (.post, "/v1/apps/com.juice/secrets", nil), (.delete, "/v1/apps/com.juice/secrets/\(name)", nil),
+            (.delete, "/v1/keys/\(id)", nil),
+        ]
+        for (method, path, body) in asked {
+            let answer = try await fixture.ask(method, path, key: soda, body: body)
+            #expect(answer.status == 404, "\(path): \(answer.text)")
+        }
+        #expect(try fixture.store.audit.entries().count == before)
+    }
+
+    @Test func redirectURIsSecretsAndKeysAreTheTeamsToChange() async throws {
+        let world = try world()
+        let (fixture, key) = (world.fixture, world.juice)
+        let path = "/v1/apps/com.juice/redirect-uris"
+        let added = try await fixture.ask(.post, path, key: key, body: #"{"uri":"https://juice.example/in"}"#)
+        #expect(added.json["redirect_uris"].items.map(\.string) == ["https://juice.example/in"], "\(added.text)")
+        _ = try await fixture.ask(.post, path, key: key, body: #"{"uri":"https://juice.example/bye","after_sign_out":true}"#)
+        for uri in ["http://juice.example/in", "https://*.example/", "https://juice.example/#x", "javascript:alert(1)"] {
+            #expect(try await fixture.ask(.post, path, key: key, body: #"{"uri":"\#(uri)"}"#).status == 422, "\(uri)")
+        }
+        let apps = try await fixture.ask(.get, "/v1/apps", key: key)
+        let app = try #require(apps.json["items"].items.first)
+        #expect(app["post_logout_redirect_uris"].items.map(\.string) == ["https://juice.example/bye"], "\(apps.text)")
+        let removed = try await fixture.ask(.post, path + "/remove", key: key, body: #"{"uri":"https://juice.example/in"}"#)
+        #expect(removed.json["redirect_uris"].items.isEmpty)
+
+        var names: [String] = []
+        for _ in 0..<2 {
+            let issued = try await fixture.ask(.post, "/v1/apps/com.juice/secrets", key: key)
+            names.append(try #require(issued.json["name"].string))
+        }
+        #expect(try await fixture.ask(.post, "/v1/apps/com.juice/secrets", key: key).status == 409)
+        #expect(try await fixture.ask(.delete, "/v1/apps/com.juice/secrets/\(names[0])", key: key).status == 204)
+        let shown = try await fixture.ask(.get, "/v1/apps", key: key)
+        #expect(!shown.text.contains("ps_") && shown.text.contains(names[1]))
+
+        let info = Data(try P256PrivateKey.generate().publicKey.publicKeyInfo).base64EncodedString()
+        let text = "-----BEGIN PUBLIC KEY-----\\n\(info)\\n-----END PUBLIC KEY-----\\n"
+        let put = try await fixture.ask(.post, "/v1/client-keys", key: key, body: #"{"public_key":"\#(text)","kid":"k1"}"#)
+        #expect(put.status == 201 && put.json["kid"].string == "k1", "\(put.text)")
+        #expect(try await fixture.ask(.post, "/v1/client-keys", key: key, body: #"{"public_key":"nonsense"}"#).status == 422)
+        #expect(try await fixture.ask(.delete, "/v1/client-keys/k1", key: key).status == 204)
+        #expect(try await fixture.ask(.delete, "/v1/client-keys/k1", key: key).status == 404)
+    }
+
+    @Test func anEndpointIsReachedByHTTPSAlone() async throws {
+        let world = try world()
+        let (fixture, key) = (world.fixture, world.juice)
+        for url in ["http://juice.example/e", "https://u:p@juice.example/", "ftp://juice.example/", "juice.example"] {
+            #expect(try await fixture.ask(.put, "/v1/endpoints", key: key, body: #"{"url":"\#(url)"}"#).status == 422, "\(url)")
+        }
+        let set = try await fixture.ask(.put, "/v1/endpoints", key: key, body: #"{"url":"https://127.0.0.1/e"}"#)
+        #expect(set.status == 200)
+        // It is taken, and never connected to: only an administrator allows that.
+        #expect(try fixture.store.endpoints.endpoint(team: "juice", app: nil).allowsPrivate == false)
+        #expect(try await fixture.ask(.post, "/v1/endpoints/remove", key: key, body: "{}").status == 204)
+        #expect(try await fixture.ask(.get, "/v1/endpoints", key: key).text == #"{"items":[]}"#)
+    }
+
+    @Test func aKeyGivesLessAndEndsWithTheOneThatGaveIt() async throws {
+        let world = try world()
+        let (fixture, key) = (world.fixture, world.juice)
+        let made = try await fixture.ask(
+            .post, "/v1/keys", key: key, body: #"{"scopes":["sources:read"],"note":"report","expires_at":"2099-01-01T00:00:00Z"}"#
+        )
+        #expect(made.status == 201, "\(made.text)")
+        let lesser = try #require(made.json["key"].string)
+        #expect(try await fixture.ask(.get, "/v1/sources", key: lesser).status == 200)
+        #expect(try await fixture.ask(.get, "/v1/keys", key: lesser).status == 403)
+        #expect(try await fixture.ask(.post, "/v1/sources", key: lesser, body: #"{"source":"a.example"}"#).status == 403)
+        for scopes in [#"["keys:write"]"#, #"["users:write"]"#, #"["nonsense"]"#, "[]"] {
+            #expect(try await fixture.ask(.post, "/v1/keys", key: key, body: #"{"scopes":\#(scopes)}"#).status == 422)
+        }
+        let listed = try await fixture.ask(.get, "/v1/keys", key: key)
+        #expect(!listed.text.contains(lesser) && listed.text.contains("report"))
+        for own in try fixture.store.apiKeys.keys(team: "juice") where own.issuedBy == nil {
+            _ = try fixture.store.apiKeys.revoke(own.id, APIFixture.change)
+        }
+        try fixture.keys.refresh()
+        #expect(try await fixture.ask(.get, "/v1/sources", key: lesser).status == 401)
+    }
+}

@@ -30,15 +30,16 @@ package struct LoadTarget: Sendable {
     private let key: String
     private let body: String
     private let accounts: Int
+    private let stride: Int
 
     /// - Parameters:
     ///   - address: `host:port`.
     ///   - key: of the team.
-    ///   - body: `{n}` in it becomes the number of an account, in 16 digits.
-    package init(address: String, key: String, body: String, accounts: Int) {
+    ///   - body: `{n}` in it becomes the number of an account, in 16 digits: a multiple of `stride`.
+    package init(address: String, key: String, body: String, accounts: Int, stride: Int = 1) {
         let parts = address.split(separator: ":").map(String.init)
         (host, port) = (parts.first ?? "", parts.last ?? "")
-        (self.key, self.body, self.accounts) = (key, body, accounts)
+        (self.key, self.body, self.accounts, self.stride) = (key, body, accounts, stride)
     }
 
     /// Asks for so many seconds.
@@ -48,7 +49,7 @@ package struct LoadTarget: Sendable {
         process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
             .appendingPathComponent("http-load")
         process.arguments = [
-            host, port, path, key, body, "\(accounts)", "\(connections)", "\(seconds)", "\(rate ?? 0)",
+            host, port, path, key, body, "\(accounts)", "\(stride)", "\(connections)", "\(seconds)", "\(rate ?? 0)",
         ]
         let pipe = Pipe()
         process.standardOutput = pipe

@@ -38,10 +38,8 @@ package enum Seeding {
     package static func localPart(_ number: Int) -> String { String(format: "%016d", number) }
 
     /// Adds users, inboxes, accounts, grants and addresses 1 to `count`, who were asked about 100 days ago and did something since.
-    /// - Parameter leadsToInboxes: whether mail would go to their inboxes, which only `seal` makes ones that can be opened.
-    package static func fill(
-        _ store: Store, _ engine: Engine, count: Int, leadsToInboxes: Bool = true, now: Int64 = now
-    ) throws {
+    /// Their inboxes can be opened once they are sealed.
+    package static func fill(_ store: Store, _ engine: Engine, count: Int, now: Int64 = now) throws {
         let change = Change(actor: "bench", now: now)
         let team = try store.teams.add(id: "bench", name: "Bench", change)
         try store.sources.add(
@@ -60,7 +58,7 @@ package enum Seeding {
                         SELECT n.i, n.i, 'a', \(engine.sealed), 'a', \(engine.octets), \(engine.octets), \(engine.octets), 1, \(first),
                         \(first) FROM \(numbers);
                     INSERT INTO accounts (id, team_id, user_id, sub, created_at, has_live_grant, target_inbox)
-                        SELECT n.i, \(team.number), n.i, \(engine.digits), \(first), 1, \(leadsToInboxes ? "n.i" : "NULL") FROM \(numbers);
+                        SELECT n.i, \(team.number), n.i, \(engine.digits), \(first), 1, n.i FROM \(numbers);
                     INSERT INTO grants (id, account_id, group_id, state, first_authorized_at, last_authorized_at, real_user_status,
                         first_asked_at, last_seen_at)
                         SELECT n.i, n.i, (SELECT MAX(id) FROM app_groups), 'authorized', \(first), \(first), n.i % 3, \(first),

@@ -15,6 +15,9 @@ struct SeededStore {
     let store: Store
     let team: Team
     let key: String
+    /// How many accounts can be asked about: each `stride`th.
+    let asked: Int
+    let stride: Int
     private let folder: URL
     private let server: PostgresServer?
 
@@ -38,13 +41,19 @@ struct SeededStore {
         _ = try Migrator().migrate(database, now: now)
         guard let keys = KeyRing(random: (0..<96).map { UInt8($0) }) else { throw CocoaError(.featureUnsupported) }
         let store = Store(database: database, keys: keys, relayDomains: [Seeding.domain])
-        try Seeding.fill(store, engine, count: accounts, leadsToInboxes: false, now: now)
+        try Seeding.fill(store, engine, count: accounts, now: now)
+        // Evenly among all: a question opens the inbox, to see whose domain it is.
+        let asked = min(accounts, 100_000)
+        let stride = accounts / asked
+        for start in Swift.stride(from: 1, through: asked, by: 10_000) {
+            try Seeding.seal(store, keys: keys, users: (start..<min(start + 10_000, asked + 1)).map { $0 * stride })
+        }
         try Seeding.fillLog(store, engine, count: log, accounts: accounts, now: now)
         let key = try store.apiKeys.issue(
             team: "bench", scopes: [.decisionsWrite, .decisionsRead], expiresAt: nil, note: "", Change(actor: "bench", now: now))
         return SeededStore(
-            database: database, store: store, team: try store.teams.team("bench"), key: key.text.revealed, folder: folder,
-            server: server)
+            database: database, store: store, team: try store.teams.team("bench"), key: key.text.revealed, asked: asked,
+            stride: stride, folder: folder, server: server)
     }
 
     func remove() {
@@ -53,6 +62,6 @@ struct SeededStore {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// As the store names an account.
-    static func sub(_ number: Int) -> String { Seeding.localPart(number) }
+    /// As the store names an account, of 1 to `asked`.
+    func sub(_ number: Int) -> String { Seeding.localPart(number * stride) }
 }

@@ -109,13 +109,13 @@ guard let address = await addresses.first(where: { _ in true }) else { fail("the
 let team = Requester(id: "bench", number: seeded.team.number)
 constant.text.withLock { $0 = "" }
 let sample = try await service.decide(
-    DecisionRequest(event: .signIn, clientID: Seeding.clientID, sub: SeededStore.sub(1)), for: team
+    DecisionRequest(event: .signIn, clientID: Seeding.clientID, sub: seeded.sub(1)), for: team
 ).body
 constant.text.withLock { $0 = sample }
 
 let target = LoadTarget(
     address: address, key: seeded.key,
-    body: #"{"event":"sign_in","client_id":"\#(Seeding.clientID)","sub":"{n}"}"#, accounts: accounts)
+    body: #"{"event":"sign_in","client_id":"\#(Seeding.clientID)","sub":"{n}"}"#, accounts: seeded.asked, stride: seeded.stride)
 /// The sample above is the first row of the log.
 var decided = 1
 @MainActor func run(_ path: String, connections: Int = 32, rate: Double? = nil) throws -> MeasuredLoad {
@@ -227,11 +227,11 @@ guard let text = DefaultPolicy.files["policy.yaml"] else { fail("there is no def
 let counters = "\ncounters: {sign_ins: {key: account, window: 1d, events: [sign_in]}}\n"
 let counting = try LoadedPolicy(
     StoredPolicy(name: "counting", version: "1", document: PolicyDocument(files: ["policy.yaml": text + counters]).octets))
-for start in stride(from: 1, through: accounts, by: 10_000) {
+for start in stride(from: 1, through: seeded.asked, by: 10_000) {
     var rows: [VelocityRepository.Key: VelocityRow] = [:]
-    for account in start..<min(start + 10_000, accounts + 1) {
+    for account in start..<min(start + 10_000, seeded.asked + 1) {
         let question = VelocityQuestion(
-            counters: counting.policy.counters, team: seeded.team.number, account: SeededStore.sub(account), device: nil,
+            counters: counting.policy.counters, team: seeded.team.number, account: seeded.sub(account), device: nil,
             context: [:], marks: seeded.store.decisionMarks, now: clock())
         for tally in question.tallies(.signIn, inbox: nil) {
             rows[VelocityRepository.Key(mark: tally.mark, part: tally.part)] = VelocityRow(
@@ -263,12 +263,12 @@ func perSecond(_ count: Int, _ work: () async throws -> Void) async rethrows -> 
 let app = try seeded.store.apps.decisionApp(clientID: Seeding.clientID)
 let group = app?.groupNumber ?? 0
 let readRate = try await perSecond(20_000) {
-    let sub = SeededStore.sub(Int.random(in: 1...accounts))
+    let sub = seeded.sub(Int.random(in: 1...seeded.asked))
     _ = try seeded.store.history.history(team: seeded.team.number, group: group, subject: .named(sub), now: clock())
 }
 print(String(format: "history, one thread   %8.0f reads/s, one statement each", readRate))
 let alone = try await perSecond(10_000) {
-    let sub = SeededStore.sub(Int.random(in: 1...accounts))
+    let sub = seeded.sub(Int.random(in: 1...seeded.asked))
     _ = try await service.decide(DecisionRequest(event: .signIn, clientID: Seeding.clientID, sub: sub), for: team)
 }
 print(String(format: "without HTTP          %8.0f decisions/s, one after the other", alone))

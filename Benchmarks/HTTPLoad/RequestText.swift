@@ -24,9 +24,10 @@ struct RequestText {
     private var octets: [UInt8]
     private let places: [Range<Int>]
     private let numbers: UInt64
+    private let stride: UInt64
     private var random = SeededNumbers(1)
 
-    init(host: String, path: String, key: String, body: String, numbers: UInt64) {
+    init(host: String, path: String, key: String, body: String, numbers: UInt64, stride: UInt64) {
         let body = body.replacingOccurrences(of: "{n}", with: String(repeating: "0", count: Self.digits))
         octets = Array(
             """
@@ -44,12 +45,12 @@ struct RequestText {
         places = (0..<max(0, text.count - Self.digits + 1)).filter { Array(text[$0..<$0 + Self.digits]) == zeros }.map {
             $0..<$0 + Self.digits
         }
-        self.numbers = numbers
+        (self.numbers, self.stride) = (numbers, stride)
     }
 
     /// The next request.
     mutating func next() -> [UInt8] {
-        var number = UInt64.random(in: 1...numbers, using: &random)
+        var number = UInt64.random(in: 1...numbers, using: &random) * stride
         var digits: [UInt8] = []
         for _ in 0..<Self.digits {
             digits.append(UInt8(ascii: "0") + UInt8(number % 10))

@@ -59,5 +59,6 @@ extension Migration {
         Migration(58, "attestedPasskeys", PackageResources._058_attestedPasskeys_sql),
         Migration(59, "complaints", PackageResources._059_complaints_sql),
         Migration(60, "aggregateReports", PackageResources._060_aggregateReports_sql),
+        Migration(61, "sharedSignals", PackageResources._061_sharedSignals_sql),
     ]
 }

@@ -210,5 +210,9 @@ private struct Table: Sendable {
         Table(
             name: "devices", identity: "id", start: .integer(0), key: "public_key", sealed: "public_sealed", place: "mark",
             context: { row throws(StoreFailure) in .deviceKey(mark: try row["mark"]) }),
+        Table(
+            name: "event_streams", identity: "endpoint_id", start: .integer(0), key: "authorization_key",
+            sealed: "authorization_sealed", place: "stream_id",
+            context: { row throws(StoreFailure) in .streamAuthorization(try row["stream_id"]) }),
     ]
 }

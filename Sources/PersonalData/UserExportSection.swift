@@ -153,7 +153,7 @@ struct UserExportSection: Sendable {
                 "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) ORDER BY c.initiated_at"),
             UserExportSection(
                 "objections",
-                [("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at")],
+                [("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("detail", .text, "x.detail"), ("at", .time, "x.created_at")],
                 "FROM decision_objections x \(ofUser) ORDER BY x.created_at"),
             UserExportSection(
                 "review_notes",
@@ -203,7 +203,7 @@ struct UserExportSection: Sendable {
                 "events_to_teams",
                 [
                     ("account", .integer, "x.account_id"), ("event", .text, "x.type"), ("address", .text, "x.email"),
-                    ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at"), ("state", .text, "x.state"),
+                    ("decision", .text, "x.decision_id"), ("detail", .text, "x.detail"), ("at", .time, "x.created_at"), ("state", .text, "x.state"),
                     ("ended_at", .time, "x.ended_at"),
                 ],
                 "FROM outbox x \(ofUser) ORDER BY x.id"),

@@ -3,6 +3,7 @@
 import Accounts
 import SignIn
 import Decisions
+import Events
 import API
 import AppAttest
 import Foundation
@@ -161,6 +162,10 @@ package enum HTTPRoutes {
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
                 signInPage: configuration.provider.signInPage, refreshesPerDay: configuration.provider.refreshesPerDay,
                 service: configuration.serviceName)
+            modules.append(
+                StreamRoutes(
+                    common, signer: parts.identitySigner,
+                    rules: StreamRepository.Rules(issuer: issuer, allowsPrivate: configuration.allowsPrivateReceivers)))
             modules.append(SignInRoutes(settings, common, signer: parts.identitySigner, statuses: parts.statuses))
         }
         return modules

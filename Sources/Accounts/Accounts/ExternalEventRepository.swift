@@ -91,7 +91,7 @@ package struct ExternalEventRepository: Sendable {
                     try tracker.snapshot(.account(account))
                     _ = try connection.revoke(account: account, group: group, at: event.happenedAt / 1000, change)
                 }
-            case .checkObjected, .spamComplaint, .test, nil: return .unknownType
+            default: return .unknownType
             }
             return .taken
         }

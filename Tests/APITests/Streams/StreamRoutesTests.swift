@@ -129,7 +129,7 @@ import Testing
         #expect(jws.type == "secevent+jwt")
         let claims = try StrictJSON.parseObject(jws.payload, limit: 65_536)
         #expect(claims["jti"]?.string == member.name && claims["sub"] == nil && claims["exp"] == nil)
-        #expect(claims["events"]?.object?[SecurityEventURI.verification] == ["state": "one"])
+        #expect(claims["events"]?.object?[SecurityEventURI.verification] == .object(["state": "one"]))
         #expect(claims["sub_id"]?.object == SubjectIdentifier.opaque(id).json)
         // An acknowledgement alone; what waits is only said.
         let alone = try await poll(#"{"maxEvents":0,"returnImmediately":true,"ack":["\#(member.name)"]}"#)

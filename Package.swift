@@ -123,8 +123,8 @@ let package = Package(
         .target(
             name: "SignIn",
             dependencies: [
-                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "Support", "WebAuthn",
-                asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
+                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "SharedSignals", "Support",
+                "WebAuthn", asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
             ], resources: [.embedInCode("Authorization/Pages")], swiftSettings: strict),
         .target(
             name: "Decisions",
@@ -432,7 +432,7 @@ let package = Package(
         .testTarget(
             name: "EventTests",
             dependencies: [
-                "Accounts", "DNSClient", "DNSTesting", "Database", "Events", "InternetMessage", "JSON", "MailAuth",
+                "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Events", "InternetMessage", "JSON", "MailAuth",
                 "MilterTesting", "Monitoring", "PosternConfiguration", "PosternSQLite", "PostfixHarness", "PostgresHarness",
                 "RelayHarness", "SharedSignals", "SignIn", "TestSupport", "postern", logging, nioCore, nioPosix, nioHTTP1, nioSSL,
             ],

@@ -60,5 +60,6 @@ extension Migration {
         Migration(59, "complaints", PackageResources._059_complaints_sql),
         Migration(60, "aggregateReports", PackageResources._060_aggregateReports_sql),
         Migration(61, "sharedSignals", PackageResources._061_sharedSignals_sql),
+        Migration(62, "riskEvents", PackageResources._062_riskEvents_sql),
     ]
 }

@@ -214,5 +214,8 @@ private struct Table: Sendable {
             name: "event_streams", identity: "endpoint_id", start: .integer(0), key: "authorization_key",
             sealed: "authorization_sealed", place: "stream_id",
             context: { row throws(StoreFailure) in .streamAuthorization(try row["stream_id"]) }),
+        Table(
+            name: "issuer_polls", identity: "issuer", start: .text(""), key: "token_key", sealed: "token_sealed", place: "issuer",
+            context: { row throws(StoreFailure) in .issuerPoll(try row["issuer"]) }),
     ]
 }

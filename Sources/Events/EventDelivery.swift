@@ -232,7 +232,8 @@ package final class EventDelivery: Sendable {
     }
 
     /// What to send to an endpoint, signed now.
-    private func message(_ event: OutboxEvent, to endpoint: EventEndpoint, _ authorization: String?) async throws -> EventMessage {
+    private func message(_ event: OutboxEvent, to endpoint: EventEndpoint, _ authorization: String?) async throws -> EventMessage
+    {
         guard let stream = endpoint.stream else {
             return EventMessage(notification: try await body(event, endpoint.dialect))
         }

@@ -128,7 +128,9 @@ package actor HTTPEventPoster: EventPosting {
             let response = try await client.execute(request, deadline: end)
             let body = await drain(response, until: end)
             // What is wrong with a SET is said in the body (RFC 8935 section 2.3).
-            let error = message.isToken && response.status == .badRequest ? SETError(try? StrictJSON.parse(body, limit: answerLimit)) : nil
+            let error =
+                message.isToken && response.status == .badRequest
+                ? SETError(try? StrictJSON.parse(body, limit: answerLimit)) : nil
             return .success(outcome(response, error))
         } catch let error as HTTPClientError {
             if error == .connectTimeout { return .failure(NoConnection(reason: "no connection in time")) }

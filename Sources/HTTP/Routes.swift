@@ -97,7 +97,8 @@ package struct Routes {
     ) -> RouteGroup<CallerContext<Admitted>> {
         let limited = router.group()
         if let bodyLimit { limited.add(middleware: BodyLimit(octets: bodyLimit)) }
-        let admitted = limited.add(middleware: AccessGate(keys: keys, limiter: limiter, clock: clock, scope: scope, tokens: tokens))
+        let admitted = limited.add(
+            middleware: AccessGate(keys: keys, limiter: limiter, clock: clock, scope: scope, tokens: tokens))
         return RouteGroup(group: admitted.group(context: CallerContext<Admitted>.self), access: access, table: table)
     }
 }

@@ -101,7 +101,9 @@ package struct SecurityEventToken: Sendable, Hashable {
         }
         for event in events.members where event.value.object == nil { throw SharedSignalsError("an event is not an object") }
         let payload = chosen.value.object ?? [:]
-        guard let subject = (claims["sub_id"] ?? payload["subject"])?.object else { throw SharedSignalsError("sub_id is missing") }
+        guard let subject = (claims["sub_id"] ?? payload["subject"])?.object else {
+            throw SharedSignalsError("sub_id is missing")
+        }
         event = SecurityEvent(chosen.name, of: try SubjectIdentifier(subject), payload)
     }
 }

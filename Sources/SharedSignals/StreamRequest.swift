@@ -30,7 +30,8 @@ package enum StreamDelivery: Sendable, Hashable {
             switch delivery["authorization_header"] {
             case nil: self = .push(url: url, authorization: nil)
             case .string(let text)?:
-                guard (1...Self.maximumAuthorization).contains(text.utf8.count), text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+                guard (1...Self.maximumAuthorization).contains(text.utf8.count),
+                    text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
                 else { throw SharedSignalsError("authorization_header is not the value of a field") }
                 self = .push(url: url, authorization: text)
             default: throw SharedSignalsError("authorization_header is not text")

@@ -46,6 +46,11 @@ package struct ServiceParts: Sendable {
     fileprivate let policies: ActivePolicies?
 
     package var store: Store { installation.store }
+    /// Takes events of other transmitters.
+    package var signalIntake: SignalIntake {
+        SignalIntake(
+            store, keys: trust.keys, ownIssuer: installation.configuration.provider.issuer, now: now, logger: logger)
+    }
 
     /// Tells users by mail what is due; nothing where they have no page. Blocks.
     @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
@@ -144,7 +149,8 @@ package enum HTTPRoutes {
                 metrics.storeWritable.value > 0
             },
             MetricsRoutes(parts.metrics, parts.pool),
-            NotificationRoutes(common, issuers: parts.trust.issuers, keys: parts.trust.keys), OpenAPIRoutes(),
+            NotificationRoutes(
+                common, issuers: parts.trust.issuers, keys: parts.trust.keys, signals: parts.signalIntake), OpenAPIRoutes(),
             RejectionRoutes(common), ComplaintRoutes(common), SourceRoutes(common, examine: SourceExaminer(parts).examine),
             UserRoutes(common) { user, inbox, change in
                 try parts.mailer.sendConfirmation(user: user, .number(inbox), change)

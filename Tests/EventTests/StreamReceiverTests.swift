@@ -13,8 +13,10 @@ import Testing
 
 /// The receiver of Tools/ssf_receiver.py, as a process.
 final class PythonReceiver: Sendable {
-    static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Tools/ssf_receiver.py")
-        .path
+    static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+        "Tools/ssf_receiver.py"
+    )
+    .path
     static let authorization = "Bearer receivers-own"
 
     let process: ManagedProcess
@@ -56,7 +58,9 @@ final class PythonReceiver: Sendable {
         #expect(Set(taken.map { $0[0] }) == Set(written.map(\.jti)), sourceLocation: sourceLocation)
         for account in Set(written.map(\.accountNumber)) {
             let ofAccount = written.filter { $0.accountNumber == account }.map(\.jti)
-            #expect(taken.map { $0[0] }.filter { ofAccount.contains($0) } == ofAccount, "out of order", sourceLocation: sourceLocation)
+            #expect(
+                taken.map { $0[0] }.filter { ofAccount.contains($0) } == ofAccount, "out of order", sourceLocation: sourceLocation
+            )
         }
     }
 }
@@ -95,7 +99,8 @@ struct StreamReceiverTests {
             "push", folder: fixture.folder, issuer: EventFixture.issuer, keys: try await Self.keys(fixture.signer),
             [
                 "AUTHORIZATION": PythonReceiver.authorization,
-                "BEHAVIOURS": "slow,garbage,err:invalid_request,lost,err:authentication_failed,400,401,err:made_up,404,500,lost,503,err:invalid_key",
+                "BEHAVIOURS":
+                    "slow,garbage,err:invalid_request,lost,err:authentication_failed,400,401,err:made_up,404,500,lost,503,err:invalid_key",
             ])
         defer { receiver.process.end() }
         let stream = try fixture.store.addStream(
@@ -145,7 +150,8 @@ struct StreamReceiverTests {
                 team: "juice", app: "com.juice", url: EndpointURL("https://hooks.example:\(receiver.port)/"), allowsPrivate: true,
                 dialect: .apple2025, fixture.change)
             try fixture.toggle("u0", on: false)
-            try fixture.store.accounts.delete(account: try #require(fixture.store.accounts.accounts().first).number, fixture.change)
+            try fixture.store.accounts.delete(
+                account: try #require(fixture.store.accounts.accounts().first).number, fixture.change)
             try await fixture.deliver(within: 10)
             #expect(receiver.taken.map(\.type) == ["email-disabled", "account-deleted"])
             for payload in receiver.payloads {
@@ -194,7 +200,8 @@ struct StreamHostsTests {
         for user in 0..<Self.users {
             _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.press", userID: "u\(user)"), change)
         }
-        let pushed = try PythonReceiver("push", folder: folder, issuer: issuer, keys: keys, ["AUTHORIZATION": PythonReceiver.authorization])
+        let pushed = try PythonReceiver(
+            "push", folder: folder, issuer: issuer, keys: keys, ["AUTHORIZATION": PythonReceiver.authorization])
         defer { pushed.process.end() }
         let push = try store.addStream(
             #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://hooks.example:\#(try pushed.port())/","authorization_header":"\#(PythonReceiver.authorization)"}}"#,
@@ -208,8 +215,10 @@ struct StreamHostsTests {
             let process = try hosts.serve("mx\(number)")
             if number < running.count { running[number] = process } else { running.append(process) }
             let urls = running.compactMap { process in
-                process.lines.first { $0.contains("listening for HTTP") }?.split(separator: " ").first { $0.hasPrefix("address=") }
-                    .map { "http://\($0.dropFirst(8))/ssf/poll/\(poll.id)" }
+                process.lines.first { $0.contains("listening for HTTP") }?.split(separator: " ").first {
+                    $0.hasPrefix("address=")
+                }
+                .map { "http://\($0.dropFirst(8))/ssf/poll/\(poll.id)" }
             }
             try #require(urls.count == running.count)
             try Data(urls.joined(separator: "\n").utf8).write(to: places, options: .atomic)

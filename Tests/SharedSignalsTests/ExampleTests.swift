@@ -27,7 +27,9 @@ import Testing
             let claims = try #require(example["json"]?.object)
             guard Self.rule(claims) else {
                 // A subject within the event, as texts of before have it, is read too.
-                #expect((try? SecurityEventToken(claims: claims)) == nil || claims["sub_id"] == nil, "\(example["title"]?.string ?? "")")
+                #expect(
+                    (try? SecurityEventToken(claims: claims)) == nil || claims["sub_id"] == nil,
+                    "\(example["title"]?.string ?? "")")
                 continue
             }
             let token = try SecurityEventToken(claims: claims)
@@ -56,7 +58,9 @@ import Testing
             formats.insert(format)
             // A member that the format needs, and that is not there, is an error.
             for member in json.members where member.name != "format" && !["complex"].contains(format) {
-                guard ["email", "iss_sub", "opaque", "account", "uri", "phone_number", "did", "aliases"].contains(format) else { continue }
+                guard ["email", "iss_sub", "opaque", "account", "uri", "phone_number", "did", "aliases"].contains(format) else {
+                    continue
+                }
                 var less = json
                 less[member.name] = nil
                 #expect(throws: SharedSignalsError.self) { try SubjectIdentifier(less) }

@@ -10,11 +10,14 @@ import Testing
     }
 
     @Test(arguments: [
-        #""sub":"x""#, #""exp":9"#, #""jti":7"#, #""jti":"""#, #""iat":"now""#, #""iat":-1"#, #""aud":[1]"#, #""aud":{}"#, #""events":{}"#,
-        #""events":"{}""#, #""events":{"urn:a":1}"#, #""sub_id":"x""#, #""sub_id":{"format":"email"}"#, #""sub_id":{"email":"a@b.example"}"#,
+        #""sub":"x""#, #""exp":9"#, #""jti":7"#, #""jti":"""#, #""iat":"now""#, #""iat":-1"#, #""aud":[1]"#, #""aud":{}"#,
+        #""events":{}"#,
+        #""events":"{}""#, #""events":{"urn:a":1}"#, #""sub_id":"x""#, #""sub_id":{"format":"email"}"#,
+        #""sub_id":{"email":"a@b.example"}"#,
         #""txn":1"#, #""toe":"x""#,
     ]) func aSETThatBreaksARuleIsRefused(_ wrong: String) throws {
-        let good = #"{"iss":"https://i.example","jti":"j","iat":1,"aud":"a","sub_id":{"format":"opaque","id":"1"},"events":{"urn:a":{}}}"#
+        let good =
+            #"{"iss":"https://i.example","jti":"j","iat":1,"aud":"a","sub_id":{"format":"opaque","id":"1"},"events":{"urn:a":{}}}"#
         #expect(try SecurityEventToken(claims: Self.object(good)).event.uri == "urn:a")
         var claims = try Self.object(good)
         let member = try #require(try Self.object("{\(wrong)}").members.first)
@@ -32,7 +35,8 @@ import Testing
     @Test(arguments: [
         #"{"format":"aliases","identifiers":[]}"#, #"{"format":"aliases","identifiers":[{"format":"aliases","identifiers":[]}]}"#,
         #"{"format":"complex"}"#, #"{"format":"complex","user":{"format":"complex","user":{"format":"opaque","id":"1"}}}"#,
-        #"{"format":"complex","user":"x"}"#, #"{"format":""}"#, #"{"format":"iss_sub","iss":"i"}"#, #"{"format":"email","email":null}"#,
+        #"{"format":"complex","user":"x"}"#, #"{"format":""}"#, #"{"format":"iss_sub","iss":"i"}"#,
+        #"{"format":"email","email":null}"#,
     ]) func aSubjectThatIsNoneIsRefused(_ text: String) throws {
         let json = try Self.object(text)
         #expect(throws: SharedSignalsError.self) { try SubjectIdentifier(json) }
@@ -48,7 +52,8 @@ import Testing
     }
 
     @Test(arguments: [
-        #"{"maxEvents":-1}"#, #"{"maxEvents":"1"}"#, #"{"maxEvents":1.5}"#, #"{"returnImmediately":1}"#, #"{"ack":"x"}"#, #"{"ack":[1]}"#,
+        #"{"maxEvents":-1}"#, #"{"maxEvents":"1"}"#, #"{"maxEvents":1.5}"#, #"{"returnImmediately":1}"#, #"{"ack":"x"}"#,
+        #"{"ack":[1]}"#,
         #"{"setErrs":[]}"#, #"{"setErrs":{"x":"y"}}"#,
     ]) func aPollThatIsNoneIsRefused(_ text: String) throws {
         let json = try Self.object(text)

@@ -101,7 +101,10 @@ import Testing
                 SecurityEventURI.credentialChange, SecurityEventURI.assuranceLevelChange, SecurityEventURI.credentialChange,
                 SecurityEventURI.assuranceLevelChange,
             ])
-        #expect(events.map { $0.payload["change_type"] ?? $0.payload["change_direction"] } == ["create", "increase", "delete", "decrease"])
+        #expect(
+            events.map { $0.payload["change_type"] ?? $0.payload["change_direction"] } == [
+                "create", "increase", "delete", "decrease",
+            ])
         #expect(events[1].payload["current_level"] == "phr" && events[3].payload["current_level"] == "mail")
         #expect(try store.outbox.events().allSatisfy { $0.endpointNumber == world.stream.number })
     }
@@ -321,10 +324,12 @@ import Testing
         let secret = "Bearer s3cr3t"
         let world = try Fixture(
             engine,
-            #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://r.example/","authorization_header":"\#(secret)"}}"#)
+            #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://r.example/","authorization_header":"\#(secret)"}}"#
+        )
         #expect(try world.store.streams.authorization(of: world.stream.id) == secret)
         #expect(!JSONValue.object(world.stream.configuration(issuer: Self.issuer)).text.contains("s3cr3t"))
-        let ring = try #require(world.store.keys.current.adding(.seal, secret: (0..<32).map { UInt8(200 &+ $0) })).activating(.seal)
+        let ring = try #require(world.store.keys.current.adding(.seal, secret: (0..<32).map { UInt8(200 &+ $0) })).activating(
+            .seal)
         world.store.keys.exchange(ring)
         var position: KeyRotationRepository.Position? = .start
         while let here = position { position = try world.store.keyRotation.step(here).next }

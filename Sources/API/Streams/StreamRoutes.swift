@@ -98,6 +98,8 @@ package struct StreamRoutes: RouteModule {
             return (try StreamRequest(json, isNew: true), json["aud"]?.string)
         }
         let (owner, change) = (Self.owner(context.caller), context.change(now: parts.now()))
+        // The keys that will sign are published before anything is signed.
+        _ = try await signer.key(.rs256)
         let stream = try await run { [rules] store in
             try store.streams.add(owner, app: app, wanted, rules, change)
         }

@@ -83,7 +83,9 @@ struct EndpointCommand: AsyncParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore { try $0.endpoints.endpoints(team: team) }
-            try output.print(rows, ["FOR", "URL", "FORM", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"], json: members) {
+            try output.print(
+                rows, ["FOR", "URL", "FORM", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"], json: members
+            ) {
                 [
                     $0.audience, $0.url.description, $0.dialect.rawValue, state($0), "\($0.pending)", "\($0.parked)",
                     $0.lastSuccessAt.map(timestamp) ?? "-",

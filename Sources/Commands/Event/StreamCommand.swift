@@ -37,7 +37,8 @@ struct StreamCommand: ParsableCommand {
             }
             try output.print(rows, ["STREAM", "FOR", "METHOD", "STATUS", "PENDING", "PARKED", "URL"], json: members) {
                 [
-                    $0.id, $0.audience, $0.isPolled ? "poll" : "push", $0.status.rawValue, "\($0.pending)", "\($0.parked)", $0.url,
+                    $0.id, $0.audience, $0.isPolled ? "poll" : "push", $0.status.rawValue, "\($0.pending)", "\($0.parked)",
+                    $0.url,
                 ]
             }
         }

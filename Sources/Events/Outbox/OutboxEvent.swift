@@ -103,7 +103,8 @@ extension OutboxEvent {
     package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
         self.init(
             number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
-            sub: "test", email: nil, decisionID: nil, detail: nil, transaction: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0,
+            sub: "test", email: nil, decisionID: nil, detail: nil, transaction: nil, eventTime: now * 1000, createdAt: now,
+            state: .pending, attempts: 0,
             lastAttemptAt: 0,
             nextAttemptAt: now, parkAt: now, lastError: nil, endedAt: nil)
     }

@@ -354,7 +354,8 @@ extension OutboxEvent {
         try self.init(
             number: row["id"], jti: row["jti"], endpointNumber: row["endpoint_id"], audience: row["audience"],
             accountNumber: row["account_id"], type: row["type"], sub: row["sub"], email: row["email"],
-            decisionID: row["decision_id"], detail: row["detail"], transaction: row["txn"], eventTime: row["event_time"], createdAt: createdAt, state: row["state"],
+            decisionID: row["decision_id"], detail: row["detail"], transaction: row["txn"], eventTime: row["event_time"],
+            createdAt: createdAt, state: row["state"],
             attempts: row["attempts"],
             lastAttemptAt: row["last_attempt_at"] ?? 0, nextAttemptAt: max(row["next_attempt_at"], createdAt),
             parkAt: row["park_at"], lastError: row["last_error"], endedAt: row["ended_at"])

@@ -32,7 +32,8 @@ extension OutboxRepository {
             }
             for (jti, error) in request.refused {
                 let reason = "the receiver refused it" + (error.map { " (\($0.rawValue))" } ?? "")
-                try connection.run("\(Self.parking(now, error: reason)), attempts = attempts + 1 WHERE jti = \(jti) AND \(ofStream)")
+                try connection.run(
+                    "\(Self.parking(now, error: reason)), attempts = attempts + 1 WHERE jti = \(jti) AND \(ofStream)")
             }
             try connection.run("UPDATE endpoint_health SET last_success_at = \(now) WHERE endpoint_id = \(stream.number)")
         }

@@ -33,7 +33,10 @@ import Testing
         #expect(json["delivery_methods_supported"].items == ["urn:ietf:rfc:8935", "urn:ietf:rfc:8936"])
         #expect(json["authorization_schemes"].items.first?["spec_urn"] == "urn:ietf:rfc:6749")
         #expect(json["default_subjects"] == "ALL")
-        for name in ["jwks_uri", "configuration_endpoint", "status_endpoint", "verification_endpoint", "add_subject_endpoint", "remove_subject_endpoint"] {
+        for name in [
+            "jwks_uri", "configuration_endpoint", "status_endpoint", "verification_endpoint", "add_subject_endpoint",
+            "remove_subject_endpoint",
+        ] {
             #expect(json[name].string?.hasPrefix(ProviderFixture.issuer + "/") == true, "\(name)")
         }
         guard case .object(let members) = json else { return }
@@ -63,13 +66,16 @@ import Testing
 
         let changed = try await api.ask(
             .patch, "/ssf/stream", key: key,
-            body: #"{"stream_id":"\#(id)","iss":"\#(ProviderFixture.issuer)","events_requested":["\#(SecurityEventURI.accountPurged)"]}"#)
+            body:
+                #"{"stream_id":"\#(id)","iss":"\#(ProviderFixture.issuer)","events_requested":["\#(SecurityEventURI.accountPurged)"]}"#
+        )
         #expect(changed.status == 200 && changed.json["description"] == "Juice")
         #expect(changed.json["events_delivered"].items == [.string(SecurityEventURI.accountPurged)])
         let wrong = try await api.ask(.patch, "/ssf/stream", key: key, body: #"{"stream_id":"\#(id)","aud":"someone"}"#)
         #expect(wrong.status == 400)
 
-        let push = #"{"method":"urn:ietf:rfc:8935","endpoint_url":"https://r.example/events","authorization_header":"Bearer s3cr3t"}"#
+        let push =
+            #"{"method":"urn:ietf:rfc:8935","endpoint_url":"https://r.example/events","authorization_header":"Bearer s3cr3t"}"#
         let replaced = try await api.ask(.put, "/ssf/stream", key: key, body: #"{"stream_id":"\#(id)","delivery":\#(push)}"#)
         #expect(replaced.status == 200 && replaced.json["description"] == .null && replaced.json["events_requested"] == .null)
         #expect(replaced.json["events_delivered"].items.count == SecurityEventURI.supported.count)
@@ -95,7 +101,9 @@ import Testing
             #expect(set.status == 200 && set.text == #"{"stream_id":"\#(id)","status":"\#(state)","reason":"because"}"#)
             #expect(try await status().text == set.text)
         }
-        for body in [#"{"stream_id":"\#(id)","status":"sleepy"}"#, #"{"stream_id":"\#(id)"}"#, #"{"status":"paused"}"#, "[]", "{"] {
+        for body in [
+            #"{"stream_id":"\#(id)","status":"sleepy"}"#, #"{"stream_id":"\#(id)"}"#, #"{"status":"paused"}"#, "[]", "{",
+        ] {
             #expect(try await fixture.api.ask(.post, "/ssf/status", key: key, body: body).status == 400, "\(body)")
         }
     }
@@ -115,7 +123,9 @@ import Testing
         let (fixture, key) = try await fixture()
         let api = fixture.api
         let id = try #require(try await api.ask(.post, "/ssf/stream", key: key, body: "{}").json["stream_id"].string)
-        func poll(_ body: String) async throws -> JSONValue { try await api.ask(.post, "/ssf/poll/\(id)", key: key, body: body).json }
+        func poll(_ body: String) async throws -> JSONValue {
+            try await api.ask(.post, "/ssf/poll/\(id)", key: key, body: body).json
+        }
         #expect(try await poll(Self.pollBody) == .object(["sets": .object([:])]))
         for state in ["one", "two"] {
             let asked = try await api.ask(
@@ -176,7 +186,9 @@ import Testing
                 #expect(try await api.ask(method, path, key: key, body: body).status == 404, "\(method) \(path)")
             }
         }
-        for body in ["{", "[]", "", #"{"delivery":[]}"#, #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"http://r.example"}}"#] {
+        for body in [
+            "{", "[]", "", #"{"delivery":[]}"#, #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"http://r.example"}}"#,
+        ] {
             #expect(try await api.ask(.post, "/ssf/stream", key: key, body: body).status == 400, "\(body)")
         }
     }

@@ -9,6 +9,7 @@ import PostfixHarness
 import PostgresHarness
 import SharedSignals
 import SignIn
+import TestSupport
 import Testing
 
 /// The receiver of Tools/ssf_receiver.py, as a process.
@@ -87,6 +88,11 @@ struct StreamReceiverTests {
             #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://hooks.example:\#(port)/events"\#(header)}}"#
     }
 
+    /// PyJWT compares iat with the true time, and takes none from the future.
+    private static func setClock(_ fixture: EventFixture) {
+        fixture.clock.advance(Int64(Date().timeIntervalSince1970) - 3_600 - fixture.clock.now)
+    }
+
     /// Keys as they are published once streams are signed.
     private static func keys(_ signer: IdentitySigner) async throws -> [UInt8] {
         _ = try await signer.key(.rs256)
@@ -95,6 +101,7 @@ struct StreamReceiverTests {
 
     @Test(.timeLimit(.minutes(15))) func aReceiverThatAnswersSlowlyWithGarbageAndWithErrorsGetsEverythingInOrder() async throws {
         let fixture = try EventFixture(users: 4, timeout: 2)
+        Self.setClock(fixture)
         let receiver = try PythonReceiver(
             "push", folder: fixture.folder, issuer: EventFixture.issuer, keys: try await Self.keys(fixture.signer),
             [
@@ -129,6 +136,7 @@ struct StreamReceiverTests {
 
     @Test(.timeLimit(.minutes(5))) func whatTheReceiverSaysIsWrongIsNamedAndNothingItWroteIsKept() async throws {
         let fixture = try EventFixture(users: 2, timeout: 5)
+        Self.setClock(fixture)
         let receiver = try PythonReceiver(
             "push", folder: fixture.folder, issuer: EventFixture.issuer, keys: try await Self.keys(fixture.signer),
             ["AUTHORIZATION": "Bearer another"])
@@ -174,7 +182,8 @@ struct StreamHostsTests {
 
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
     func twoHostsOfWhichOneIsKilledLoseNothing() async throws {
-        try await run(try #require(PostgresServer.shared), hosts: 2)
+        let server = try #require(PostgresServer.shared)
+        try await run(server, hosts: 2)
     }
 
     private func run(_ server: PostgresServer?, hosts count: Int) async throws {

@@ -29,7 +29,7 @@ final class PythonReceiver: Sendable {
         try Data(keys).write(to: file)
         database = folder.appendingPathComponent("\(mode).db").path
         let all = [
-            "ISSUER": issuer, "AUDIENCE": "com.juice", "KEYS_URL": "file://\(file.path)", "DATABASE": database,
+            "ISSUER": issuer, "AUDIENCE": "com.juice", "KEYS": file.path, "DATABASE": database,
             "CERTIFICATE": TestReceiver.certificate("receiver.pem"), "KEY": TestReceiver.certificate("receiver-key.pem"),
             "PATH": "/usr/bin:/bin",
         ].merging(environment) { $1 }

@@ -10,7 +10,7 @@ import http.server, json, os, sqlite3, ssl, sys, time, urllib.error, urllib.requ
 import jwt
 
 ISSUER, AUDIENCE = os.environ["ISSUER"], os.environ["AUDIENCE"]
-KEYS = jwt.PyJWKClient(os.environ["KEYS_URL"], cache_keys=True)
+KEYS = jwt.PyJWKSet.from_json(open(os.environ["KEYS"]).read())
 db = sqlite3.connect(os.environ["DATABASE"], isolation_level=None, timeout=30)
 db.execute("CREATE TABLE IF NOT EXISTS taken (n INTEGER PRIMARY KEY, jti TEXT UNIQUE, subject TEXT, event TEXT, claims TEXT)")
 
@@ -30,14 +30,14 @@ def take(token):
     check(header.get("typ") == "secevent+jwt", "invalid_request", "typ")
     check(header.get("alg") == "RS256", "invalid_key", "alg: the CAEP profile wants RS256")
     try:
-        key = KEYS.get_signing_key_from_jwt(token).key
+        key = KEYS[header.get("kid")].key
         claims = jwt.decode(token, key, algorithms=["RS256"], audience=AUDIENCE, issuer=ISSUER,
                             options={"require": ["iss", "iat", "jti", "aud"]})
     except jwt.InvalidIssuerError:
         raise Refused("invalid_issuer", "iss")
     except jwt.InvalidAudienceError:
         raise Refused("invalid_audience", "aud")
-    except jwt.PyJWTError as error:
+    except (jwt.PyJWTError, KeyError) as error:
         raise Refused("invalid_key", str(error))
     check("sub" not in claims and "exp" not in claims, "invalid_request", "sub and exp are not for SETs")
     check(isinstance(claims.get("txn"), str), "invalid_request", "txn")

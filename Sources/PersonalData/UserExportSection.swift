@@ -212,6 +212,11 @@ struct UserExportSection: Sendable {
                     ("ended_at", .time, "x.ended_at"),
                 ],
                 "FROM outbox x \(ofUser) ORDER BY x.id"),
+            // Streams that a team has of changes, and that leave this account out.
+            UserExportSection(
+                "stream_exclusions", [("account", .integer, "x.account_id"), ("app", .text, "e.audience")],
+                "FROM stream_exclusions x JOIN event_endpoints e ON e.id = x.endpoint_id \(ofUser) ORDER BY x.account_id, x.endpoint_id"
+            ),
             UserExportSection(
                 "moves_to_other_teams",
                 [

@@ -154,8 +154,7 @@ struct UserExportSection: Sendable {
             UserExportSection(
                 "objections",
                 [
-                    ("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("detail", .text, "x.detail"),
-                    ("at", .time, "x.created_at"),
+                    ("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at"),
                 ],
                 "FROM decision_objections x \(ofUser) ORDER BY x.created_at"),
             UserExportSection(

@@ -222,6 +222,7 @@ struct StreamHostsTests {
         var running: [ManagedProcess] = []
         func start(_ number: Int) throws {
             let process = try hosts.serve("mx\(number)")
+            try process.waitForLine(containing: "listening for HTTP")
             if number < running.count { running[number] = process } else { running.append(process) }
             let urls = running.compactMap { process in
                 process.lines.first { $0.contains("listening for HTTP") }?.split(separator: " ").first {

@@ -226,7 +226,7 @@ package final class AccountChangeTracker {
         let row = try connection.row(
             """
             SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account) AND is_current = 0
-            ORDER BY id DESC LIMIT 1
+            ORDER BY ordinal DESC LIMIT 1
             """)
         return try row.map { row throws(StoreFailure) in "\(try row["local_part"] as String)@\(try row["domain"] as String)" }
     }

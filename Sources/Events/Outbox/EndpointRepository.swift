@@ -22,6 +22,9 @@ package struct EndpointRepository: Sendable {
             throw .refused(
                 .invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
         }
+        guard dialect != .sharedSignals else {
+            throw .refused(.invalid, "a stream is made by its receiver, at /ssf/stream")
+        }
         let number = try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let group: AppGroup

@@ -115,8 +115,8 @@ package struct ExternalEventRepository: Sendable {
         }
     }
 
-    /// Notes what a transmitter said of its account, for policies: nothing else follows from it. Of accounts that one person has with
-    /// several teams all are meant, unless the event names an app.
+    /// Notes what a transmitter said of its account, for policies: nothing else follows from it. Of accounts that one person has
+    /// with several teams all are meant, unless the event names an app.
     package func note(_ event: ExternalRiskEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
         try database.write(.durable) { connection throws(StoreFailure) in
             let isNew =

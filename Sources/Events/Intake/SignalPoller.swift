@@ -15,7 +15,7 @@ import SignIn
 package final class SignalPoller: Sendable {
     /// SETs asked for at a time, and requests of one round: more wait for the next one.
     private static let (maxEvents, requests) = (100, 50)
-    /// Octets of an answer: as many SETs of the greatest length that is taken.
+    /// Octets of an answer: as many SETs of the greatest length that is accepted.
     private static let answerLimit = 100 * 17_000
     /// Seconds for a whole answer; we do not ask it to wait.
     private static let timeout: TimeAmount = .seconds(20)

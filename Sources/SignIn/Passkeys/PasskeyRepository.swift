@@ -157,8 +157,8 @@ package struct PasskeyRepository: Sendable {
         }
     }
 
-    /// Notes a change of a passkey for streams. One that is synced is the platform's; what is bound to a device counts as roaming,
-    /// since no authenticator says for certain which it is.
+    /// Notes a change of a passkey for streams. One that is synced is the platform's; what is bound to a device counts as
+    /// roaming, since no authenticator says for certain which it is.
     private static func tell(
         _ tracker: AccountChangeTracker, _ user: Int64, _ change: String, isSynced: Bool
     ) throws(StoreFailure) {

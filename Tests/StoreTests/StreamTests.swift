@@ -341,6 +341,27 @@ import Testing
         #expect(try world.store.streams.authorization(of: world.stream.id) == nil)
     }
 
+    @Test(arguments: Engine.all) func theTokenForAPollIsSealedAndGoesWithItsIssuer(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let store = test.store
+        let poll = IssuerPoll(issuer: "idp", url: "https://idp.example/poll", allowsHTTP: false)
+        expectRefusal(.notFound) { try store.issuerPolls.set(poll, token: "s3cr3t", Self.change) }
+        _ = try store.issuers.add(
+            Issuer(
+                name: "idp", iss: "https://idp.example", source: .uri, location: "https://idp.example/keys", allowsHTTP: false,
+                algorithms: ["RS256"], nonceForm: "raw", leeway: 60), Self.change)
+        try store.issuerPolls.set(poll, token: "s3cr3t", Self.change)
+        let ring = try #require(store.keys.current.adding(.seal, secret: (0..<32).map { UInt8(200 &+ $0) })).activating(.seal)
+        store.keys.exchange(ring)
+        var position: KeyRotationRepository.Position? = .start
+        while let here = position { position = try store.keyRotation.step(here).next }
+        #expect(try store.keyRotation.usage().filter { $0.purpose == .seal }.map(\.key) == [ring.seal.active.idText])
+        let all = try store.issuerPolls.all()
+        #expect(all.map(\.poll) == [poll] && all.first?.token == "s3cr3t")
+        try store.issuers.remove("idp", Self.change)
+        #expect(try store.issuerPolls.all().isEmpty && !store.issuerPolls.remove("idp", Self.change))
+    }
+
     @Test(arguments: Engine.all) func insecureAndForeignPlacesAreRefused(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         for url in ["http://r.example/", "ftp://r.example/", "https://u:p@r.example/", "r.example"] {

@@ -70,6 +70,7 @@ let package = Package(
         // MARK: The ground floor: one of each small thing, for all
         .target(name: "Support", swiftSettings: pure),
         .target(name: "JSON", dependencies: ["Support"], swiftSettings: pure),
+        .target(name: "SharedSignals", dependencies: ["JSON"], swiftSettings: pure),
         .target(name: "CBOR", swiftSettings: pure),
         .target(name: "Concurrency", swiftSettings: strict),
         .target(name: "Languages", dependencies: ["JSON"], resources: [.embedInCode("Texts")], swiftSettings: strict),
@@ -127,8 +128,8 @@ let package = Package(
         .target(
             name: "SignIn",
             dependencies: [
-                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "Support", "WebAuthn",
-                asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
+                "Accounts", "Database", "JSON", "MailCrypto", "InternetMessage", "PosternTLS", "SharedSignals", "Support",
+                "WebAuthn", asyncHTTPClient, nioCore, nioPosix, nioSSL, logging,
             ], resources: [.embedInCode("Authorization/Pages")], swiftSettings: strict),
         .target(
             name: "Decisions",
@@ -148,7 +149,8 @@ let package = Package(
             dependencies: [
                 "Accounts", "AppAttest", "CEL", "Database", "Decisions", "Events", "HTTP", "InternetMessage", "JSON",
                 "MailCrypto",
-                "PosternMetrics", "RiskPolicy", "SignIn", "Support", hummingbird, httpTypes, logging,
+                "PosternMetrics", "RiskPolicy", "SharedSignals", "SignIn", "Support", hummingbird, httpTypes, logging,
+                serviceLifecycle,
             ],
             resources: [
                 .embedInCode("openapi.yaml"), .embedInCode("SignIn/Button/sign-in.js"), .embedInCode("SignIn/Button/mark.svg"),
@@ -193,8 +195,8 @@ let package = Package(
             name: "Events",
             dependencies: [
                 "Concurrency", "SignIn", "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PosternConfiguration",
-                "PosternMetrics", "Accounts", "Database", "PosternTLS", "Support", asyncHTTPClient, logging, nioCore, nioHTTP1,
-                nioPosix, nioSSL, serviceLifecycle,
+                "PosternMetrics", "Accounts", "Database", "PosternTLS", "SharedSignals", "Support", asyncHTTPClient, logging,
+                nioCore, nioHTTP1, nioPosix, nioSSL, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Doctor",
@@ -216,9 +218,8 @@ let package = Package(
         .target(
             name: "Web",
             dependencies: [
-                "API", "Accounts", "AppAttest", "Decisions", "Doctor", "HTTP", "Mail", "MailAuth", "MailCrypto", "Monitoring",
-                "Portal",
-                "PosternConfiguration", "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
+                "API", "Accounts", "AppAttest", "Decisions", "Doctor", "Events", "HTTP", "Mail", "MailAuth", "MailCrypto",
+                "Monitoring", "Portal", "PosternConfiguration", "PosternMetrics", "Relay", "SignIn", logging, serviceLifecycle,
             ], swiftSettings: strict),
         .target(
             name: "Service",
@@ -262,7 +263,8 @@ let package = Package(
         .target(
             name: "EventCommands",
             dependencies: [
-                "CommandSupport", "Events", "JSON", "PosternConfiguration", "Relay", "SignIn", "Support", argumentParser, logging,
+                "Accounts", "CommandSupport", "Events", "JSON", "PosternConfiguration", "Relay", "SharedSignals", "SignIn",
+                "Support", argumentParser, logging,
             ], path: "Sources/Commands/Event", swiftSettings: strict),
         .target(
             name: "MailCommands",
@@ -367,6 +369,8 @@ let package = Package(
             dependencies: ["CBOR", "JSON", "MailCrypto", "PasskeyTesting", "Support", "TestSupport", "WebAuthn"],
             swiftSettings: strict),
         .testTarget(
+            name: "SharedSignalsTests", dependencies: ["JSON", "SharedSignals", "TestSupport"], swiftSettings: strict),
+        .testTarget(
             name: "AppAttestTests", dependencies: ["AppAttest", "JSON", "Support", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "DeclarationTests", dependencies: ["Declaration", "RiskPolicy", "TestSupport"], exclude: ["Tools", "Vectors"],
@@ -406,10 +410,9 @@ let package = Package(
             name: "StoreTests",
             dependencies: [
                 "Accounts", "Administration", "CEL", "Database", "Decisions", "Declaration", "Events", "Import",
-                "InternetMessage",
-                "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres", "PosternSQLite",
-                "PostgresHarness", "Relay",
-                "SignIn", "Support", "TestSupport", "WebAuthn", logging,
+                "InternetMessage", "JSON", "MailCrypto", "Monitoring", "PasskeyTesting", "PersonalData", "PosternPostgres",
+                "PosternSQLite", "PostgresHarness", "Relay", "SharedSignals", "SignIn", "Support", "TestSupport", "WebAuthn",
+                logging,
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
@@ -443,17 +446,17 @@ let package = Package(
             dependencies: [
                 "API", "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Doctor", "Events", "HTTP",
                 "InternetMessage", "JSON", "MailAuth", "MailCrypto", "PasskeyTesting", "PersonalData", "PolicyRules",
-                "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service", "SignIn",
-                "TestSupport",
+                "PosternConfiguration", "PosternMetrics", "PosternSQLite", "PostfixHarness", "RiskPolicy", "Service",
+                "SharedSignals", "SignIn", "TestSupport",
                 "Web", "postern", hummingbird, nioCore,
                 hummingbirdTesting, logging, yams,
             ], exclude: ["Live/schemathesis.toml"], swiftSettings: strict),
         .testTarget(
             name: "EventTests",
             dependencies: [
-                "Accounts", "DNSClient", "DNSTesting", "Database", "Events", "InternetMessage", "JSON", "MailAuth",
+                "Accounts", "DNSClient", "DNSTesting", "Database", "Decisions", "Events", "InternetMessage", "JSON", "MailAuth",
                 "MilterTesting", "Monitoring", "PosternConfiguration", "PosternSQLite", "PostfixHarness", "PostgresHarness",
-                "RelayHarness", "SignIn", "TestSupport", "postern", logging, nioCore, nioPosix, nioHTTP1, nioSSL,
+                "RelayHarness", "SharedSignals", "SignIn", "TestSupport", "postern", logging, nioCore, nioPosix, nioHTTP1, nioSSL,
             ],
             exclude: ["Certificates", "Tools"], swiftSettings: strict),
         .testTarget(

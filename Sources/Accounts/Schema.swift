@@ -59,6 +59,8 @@ extension Migration {
         Migration(58, "attestedPasskeys", PackageResources._058_attestedPasskeys_sql),
         Migration(59, "complaints", PackageResources._059_complaints_sql),
         Migration(60, "aggregateReports", PackageResources._060_aggregateReports_sql),
+        Migration(61, "sharedSignals", PackageResources._061_sharedSignals_sql),
+        Migration(62, "riskEvents", PackageResources._062_riskEvents_sql),
         Migration(64, "sourceClaims", PackageResources._064_sourceClaims_sql),
         Migration(65, "issuedKeys", PackageResources._065_issuedKeys_sql),
     ]

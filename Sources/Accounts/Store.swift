@@ -101,7 +101,7 @@ package struct Store: Sendable {
         grants = GrantRepository(addresses: addresses, inboxes: inboxes)
         relay = RelayRepository(database: database, sealer: sealer)
         counters = CounterRepository(database: database)
-        bounces = BounceRepository(database: database)
+        bounces = BounceRepository(events: events)
         tokens = StoredTokenRepository(database: database, sealer: sealer)
         dkimKeys = DKIMKeyRepository(database: database, sealer: sealer, relayDomains: domains)
         decisionMarks = DecisionMarks(keys: keys)

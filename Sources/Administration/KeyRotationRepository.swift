@@ -210,5 +210,12 @@ private struct Table: Sendable {
         Table(
             name: "devices", identity: "id", start: .integer(0), key: "public_key", sealed: "public_sealed", place: "mark",
             context: { row throws(StoreFailure) in .deviceKey(mark: try row["mark"]) }),
+        Table(
+            name: "event_streams", identity: "endpoint_id", start: .integer(0), key: "authorization_key",
+            sealed: "authorization_sealed", place: "stream_id",
+            context: { row throws(StoreFailure) in .streamAuthorization(try row["stream_id"]) }),
+        Table(
+            name: "issuer_polls", identity: "issuer", start: .text(""), key: "token_key", sealed: "token_sealed", place: "issuer",
+            context: { row throws(StoreFailure) in .issuerPoll(try row["issuer"]) }),
     ]
 }

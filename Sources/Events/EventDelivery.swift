@@ -1,5 +1,6 @@
 // Delivers what the outbox holds: in order per account, at least once, on a stated schedule.
 
+import Accounts
 import SignIn
 import Concurrency
 import InternetMessage
@@ -9,6 +10,7 @@ import MailAuth
 import MailCrypto
 import NIOPosix
 import PosternMetrics
+import SharedSignals
 import Support
 import Synchronization
 
@@ -136,6 +138,9 @@ package final class EventDelivery: Sendable {
                     return hasTaken
                 }
                 step(run)
+                if let stream = endpoint.stream {
+                    run.authorization = try await blocking { try $0.outbox.streams.authorization(of: stream.id) }
+                }
                 guard try await attempt(events, addresses, run) else { return hasTaken }
                 run.failures = 0
                 hasTaken = true
@@ -158,6 +163,8 @@ package final class EventDelivery: Sendable {
         let lease: Lease
         /// In a row.
         var failures: Int
+        /// What a stream's pushes bear.
+        var authorization: String?
     }
 
     private func step(_ run: Run) { busy.withLock { $0[run.endpoint.number] = .now } }
@@ -182,11 +189,11 @@ package final class EventDelivery: Sendable {
 
     /// Tries one event; whether the endpoint does not work.
     private func isFailing(_ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
-        let body = try await body(event)
+        let message = try await message(event, to: run.endpoint, run.authorization)
         // By our own clock: it goes on while the process stands still, and the store is asked before and afterwards.
         guard leader.current == run.lease else { throw LeaseLost() }
         step(run)
-        let outcome = await poster.post(body, to: run.endpoint.url, at: addresses)
+        let outcome = await poster.post(message, to: run.endpoint.url, at: addresses)
         step(run)
         if outcome != .delivered {
             // Cut off by the end of the service, or by standing still: that says nothing of the endpoint.
@@ -224,24 +231,39 @@ package final class EventDelivery: Sendable {
         ]
     }
 
-    /// The body to send, signed now.
-    package func body(_ event: OutboxEvent) async throws -> [UInt8] {
+    /// What to send to an endpoint, signed now.
+    private func message(_ event: OutboxEvent, to endpoint: EventEndpoint, _ authorization: String?) async throws -> EventMessage
+    {
+        guard let stream = endpoint.stream else {
+            return EventMessage(notification: try await body(event, endpoint.dialect))
+        }
+        return EventMessage(
+            token: try await signer.token(event, stream: stream.id, issuer: issuer), authorization: authorization)
+    }
+
+    /// The body of a notification, signed now.
+    package func body(_ event: OutboxEvent, _ dialect: EventDialect = .apple) async throws -> [UInt8] {
+        let isNew = dialect == .apple2025
+        let time = now()
+        let expiry = isNew ? time + OutgoingEvent.lifetime : nil
         let address = event.email.flatMap { AddrSpec(envelope: $0) }
         if let kind = AccountEventKind(type: event.type.rawValue) {
             return try await signer.body(
                 of: OutgoingEvent(
-                    issuer: issuer, audience: event.audience, id: event.jti, issuedAt: now(), kind: kind, subject: event.sub,
-                    relayAddress: address, happenedAt: event.eventTime))
+                    issuer: issuer, audience: event.audience, id: event.jti, issuedAt: time, expiresAt: expiry, kind: kind,
+                    typeName: isNew && kind == .accountDelete ? AccountEventKind.accountDeleted : kind.rawValue,
+                    subject: event.sub, relayAddress: address, happenedAt: event.eventTime))
         }
         // What the model does not have, and a test, in the form of its events.
         var own: JSONObject = [
             "type": .string(event.type.rawValue), "sub": .string(event.sub), "event_time": .integer(event.eventTime),
         ]
         if let decision = event.decisionID { own["decision_id"] = .string(decision) }
-        let claims: JSONObject = [
-            "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(now()), "jti": .string(event.jti),
-            "events": .string(JSONValue.object(own).text),
+        var claims: JSONObject = [
+            "iss": .string(issuer), "aud": .string(event.audience), "iat": .integer(time), "jti": .string(event.jti),
         ]
+        claims["exp"] = expiry.map(JSONValue.integer)
+        claims["events"] = .string(JSONValue.object(own).text)
         return JSONValue.object(["payload": .string(try await signer.key().sign(claims))]).octets
     }
 
@@ -254,7 +276,8 @@ package final class EventDelivery: Sendable {
         } catch let refusal as EndpointAddresses.Refusal {
             return .failed(reason: refusal.reason, isEndpoints: true, retryAfter: nil)
         }
-        return await poster.post(try await body(event), to: endpoint.url, at: addresses)
+        let message = EventMessage(notification: try await body(event, endpoint.dialect))
+        return await poster.post(message, to: endpoint.url, at: addresses)
     }
 
     /// Where to post. Throws `EndpointAddresses.Refusal`.
@@ -279,7 +302,7 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Parks what waited for three days and deletes what ended long ago.
+    /// Parks what waited for three days, deletes what ended long ago, and reports to streams what was refused.
     package func tidy() async {
         do {
             let parked = try await blocking { try $0.outbox.parkExpired(now: $0.now()) }
@@ -288,6 +311,7 @@ package final class EventDelivery: Sendable {
                 logger.error("events were parked after three days: see postern event list", metadata: ["events": "\(parked)"])
             }
             while try await blocking({ try $0.outbox.deleteEnded(now: $0.now()) }) == 1000 {}
+            _ = try await blocking { try $0.outbox.streams.reportRefusals(now: $0.now()) }
             let early = try await blocking {
                 try $0.outbox.endImpossibleWaits(
                     event: RetrySchedule.longestWait, endpoint: max(RetrySchedule.longestWait, RetrySchedule.longestAsked),
@@ -357,5 +381,13 @@ private final class EventQueue: Sendable {
             defer { state.rest = state.rest.dropFirst(count) }
             return state.rest.prefix(count)
         }
+    }
+}
+
+extension IdentitySigner {
+    /// The SET of an event in compact form, signed now with RS256, as the CAEP Interoperability Profile wants it.
+    package func token(_ event: OutboxEvent, stream: String, issuer: String) async throws -> String {
+        try await key(.rs256).sign(
+            StreamEvents.token(event, stream: stream, issuer: issuer).claims, type: SecurityEventToken.type)
     }
 }

@@ -2,10 +2,12 @@
 
 import AsyncHTTPClient
 import Foundation
+import JSON
 import NIOCore
 import NIOHTTP1
 import NIOSSL
 import PosternTLS
+import SharedSignals
 
 /// How an attempt ended.
 package enum PostOutcome: Sendable, Hashable {
@@ -19,10 +21,33 @@ package enum PostOutcome: Sendable, Hashable {
     case failed(reason: String, isEndpoints: Bool, retryAfter: Int64?)
 }
 
-/// What sends a body to an endpoint.
+/// What an attempt sends.
+package struct EventMessage: Sendable {
+    package let body: [UInt8]
+    /// Media types of the body and of the answer.
+    package let type: String
+    package let accept: String
+    /// The value of the Authorization field; nil for none.
+    package let authorization: String?
+
+    /// A notification in Apple's form.
+    package init(notification body: [UInt8]) {
+        (self.body, type, accept, authorization) = (body, "application/json", "*/*", nil)
+    }
+
+    /// A security event token (RFC 8935 section 2).
+    package init(token: String, authorization: String?) {
+        (body, type, accept) = (Array(token.utf8), SecurityEventToken.mediaType, "application/json")
+        self.authorization = authorization
+    }
+
+    var isToken: Bool { type == SecurityEventToken.mediaType }
+}
+
+/// What sends a message to an endpoint.
 package protocol EventPosting: Sendable {
     /// Returns within a bounded time, whatever the endpoint does.
-    func post(_ body: [UInt8], to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome
+    func post(_ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome
 }
 
 /// Posts with async-http-client. The URL's name is never looked up again: a client is bound to one checked address, with the name
@@ -68,13 +93,13 @@ package actor HTTPEventPoster: EventPosting {
         for client in all { try? await client.shutdown() }
     }
 
-    package func post(_ body: [UInt8], to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome {
+    package func post(_ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome {
         let end = NIODeadline.now() + timeout
         var last = PostOutcome.failed(reason: "no address", isEndpoints: true, retryAfter: nil)
         for address in addresses.texts {
             let key = Key(host: url.host, address: address)
             let client = take(key)
-            let result = await Self.attempt(body, to: url, client, end)
+            let result = await Self.attempt(message, to: url, client, end)
             await giveBack(key)
             switch result {
             case .success(let outcome): return outcome
@@ -90,18 +115,23 @@ package actor HTTPEventPoster: EventPosting {
     private struct NoConnection: Error { let reason: String }
 
     private static func attempt(
-        _ body: [UInt8], to url: EndpointURL, _ client: HTTPClient, _ end: NIODeadline
+        _ message: EventMessage, to url: EndpointURL, _ client: HTTPClient, _ end: NIODeadline
     ) async -> Result<PostOutcome, NoConnection> {
         var request = HTTPClientRequest(url: url.description)
         request.method = .POST
-        request.headers.add(name: "Content-Type", value: "application/json")
-        request.headers.add(name: "Accept", value: "*/*")
+        request.headers.add(name: "Content-Type", value: message.type)
+        request.headers.add(name: "Accept", value: message.accept)
         request.headers.add(name: "User-Agent", value: "postern")
-        request.body = .bytes(ByteBuffer(bytes: body))
+        if let authorization = message.authorization { request.headers.add(name: "Authorization", value: authorization) }
+        request.body = .bytes(ByteBuffer(bytes: message.body))
         do {
             let response = try await client.execute(request, deadline: end)
-            await drain(response, until: end)
-            return .success(outcome(response))
+            let body = await drain(response, until: end)
+            // What is wrong with a SET is said in the body (RFC 8935 section 2.3).
+            let error =
+                message.isToken && response.status == .badRequest
+                ? SETError(try? StrictJSON.parse(body, limit: answerLimit)) : nil
+            return .success(outcome(response, error))
         } catch let error as HTTPClientError {
             if error == .connectTimeout { return .failure(NoConnection(reason: "no connection in time")) }
             let isLate = [.deadlineExceeded, .readTimeout, .getConnectionFromPoolTimeout].contains(error)
@@ -119,10 +149,14 @@ package actor HTTPEventPoster: EventPosting {
         }
     }
 
-    private static func outcome(_ response: HTTPClientResponse) -> PostOutcome {
+    private static func outcome(_ response: HTTPClientResponse, _ error: SETError?) -> PostOutcome {
         let code = Int(response.status.code)
         switch code {
         case 200..<300: return .delivered
+        case _ where error != nil:
+            return .failed(
+                reason: "the response has status \(code) (\(error?.rawValue ?? ""))", isEndpoints: error?.isOfAll ?? false,
+                retryAfter: nil)
         case 300..<400:
             return .failed(
                 reason: "the response is a redirect (\(code)), which is not followed", isEndpoints: true, retryAfter: nil)
@@ -136,14 +170,18 @@ package actor HTTPEventPoster: EventPosting {
         }
     }
 
-    /// Reads a short answer to its end; a long or slow one is cut off. The status counts, whatever follows.
-    private static func drain(_ response: HTTPClientResponse, until end: NIODeadline) async {
+    /// Reads a short answer to its end; a long or slow one is cut off, and counts as empty. The status counts, whatever follows.
+    private static func drain(_ response: HTTPClientResponse, until end: NIODeadline) async -> [UInt8] {
         let milliseconds = max(0, (end - .now()).nanoseconds / 1_000_000)
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { _ = try? await response.body.collect(upTo: answerLimit) }
-            group.addTask { try? await Task.sleep(for: .milliseconds(milliseconds)) }
-            await group.next()
+        return await withTaskGroup(of: [UInt8].self) { group in
+            group.addTask { (try? await response.body.collect(upTo: answerLimit)).map { Array($0.readableBytesView) } ?? [] }
+            group.addTask {
+                try? await Task.sleep(for: .milliseconds(milliseconds))
+                return []
+            }
+            let first = await group.next()
             group.cancelAll()
+            return first ?? []
         }
     }
 

@@ -82,17 +82,23 @@ package struct Routes {
     package func team(_ scope: Scope, bodyLimit: Int? = nil) -> RouteGroup<TeamContext> {
         group(.team(scope), scope, bodyLimit: bodyLimit)
     }
+    /// For teams, and for their apps with an access token of their own.
+    /// - Parameter bodyLimit: octets of a body, in place of what is configured.
+    package func app(_ scope: Scope, bodyLimit: Int? = nil, tokens: @escaping TokenHolders) -> RouteGroup<TeamContext> {
+        group(.team(scope), scope, bodyLimit: bodyLimit, tokens: tokens)
+    }
     /// For the operator.
     package func `operator`(_ scope: Scope) -> RouteGroup<OperatorContext> { group(.operator(scope), scope) }
     /// For teams and the operator.
     package func either(_ scope: Scope) -> RouteGroup<KeyContext> { group(.either(scope), scope) }
 
     private func group<Admitted: Caller>(
-        _ access: RouteAccess, _ scope: Scope, bodyLimit: Int? = nil
+        _ access: RouteAccess, _ scope: Scope, bodyLimit: Int? = nil, tokens: TokenHolders? = nil
     ) -> RouteGroup<CallerContext<Admitted>> {
         let limited = router.group()
         if let bodyLimit { limited.add(middleware: BodyLimit(octets: bodyLimit)) }
-        let admitted = limited.add(middleware: AccessGate(keys: keys, limiter: limiter, clock: clock, scope: scope))
+        let admitted = limited.add(
+            middleware: AccessGate(keys: keys, limiter: limiter, clock: clock, scope: scope, tokens: tokens))
         return RouteGroup(group: admitted.group(context: CallerContext<Admitted>.self), access: access, table: table)
     }
 }

@@ -228,6 +228,7 @@ extension CounterKind {
         case .reportsDropped: "reports_dropped"
         case .reportsRelayed: "reports_relayed"
         case .complaints: "complaints_about_messages_to_you"
+        case .riskEvents: "risk_events_of_your_identity_provider"
         case .addressesStored: "correspondents_stored"
         case .inboxWritten: "messages_in_which_the_team_wrote_your_inbox"
         case .quoteHidden: "your_inbox_hidden_in_quotations"

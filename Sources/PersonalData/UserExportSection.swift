@@ -153,7 +153,9 @@ struct UserExportSection: Sendable {
                 "FROM checks c JOIN grants x ON x.id = c.grant_id \(ofUser) ORDER BY c.initiated_at"),
             UserExportSection(
                 "objections",
-                [("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at")],
+                [
+                    ("account", .integer, "x.account_id"), ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at"),
+                ],
                 "FROM decision_objections x \(ofUser) ORDER BY x.created_at"),
             UserExportSection(
                 "review_notes",
@@ -173,7 +175,8 @@ struct UserExportSection: Sendable {
                 "identities_elsewhere",
                 [
                     ("account", .integer, "x.account_id"), ("issuer", .text, "x.issuer"), ("your_id_there", .text, "x.subject"),
-                    ("forwarding_is_on", .flag, "x.forwarding_on"), ("since", .time, "x.created_at"),
+                    ("forwarding_is_on", .flag, "x.forwarding_on"), ("risk_event", .text, "x.risk_event"),
+                    ("risk_event_at", .time, "x.risk_event_at"), ("since", .time, "x.created_at"),
                 ],
                 "FROM external_identities x \(ofUser)"),
             UserExportSection(
@@ -203,10 +206,16 @@ struct UserExportSection: Sendable {
                 "events_to_teams",
                 [
                     ("account", .integer, "x.account_id"), ("event", .text, "x.type"), ("address", .text, "x.email"),
-                    ("decision", .text, "x.decision_id"), ("at", .time, "x.created_at"), ("state", .text, "x.state"),
+                    ("decision", .text, "x.decision_id"), ("detail", .text, "x.detail"), ("at", .time, "x.created_at"),
+                    ("state", .text, "x.state"),
                     ("ended_at", .time, "x.ended_at"),
                 ],
                 "FROM outbox x \(ofUser) ORDER BY x.id"),
+            // Streams that a team has of changes, and that leave this account out.
+            UserExportSection(
+                "stream_exclusions", [("account", .integer, "x.account_id"), ("app", .text, "e.audience")],
+                "FROM stream_exclusions x JOIN event_endpoints e ON e.id = x.endpoint_id \(ofUser) ORDER BY x.account_id, x.endpoint_id"
+            ),
             UserExportSection(
                 "moves_to_other_teams",
                 [

@@ -186,7 +186,8 @@ extension PortalPage {
 
     func signOut(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let everywhere = request.form["everywhere"] == "yes"
-        try await pool.run { try store.page.signOut(session, everywhere: everywhere) }
+        let time = now()
+        try await pool.run { try store.page.signOut(session, everywhere: everywhere, now: time) }
         return request.redirect(
             "/me/sign-in", told: "out", cookies: [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])
     }

@@ -53,6 +53,8 @@ package struct Configuration: Sendable {
     package let publicURL: String?
     /// Further certificate authorities for event endpoints.
     package let eventRootsPath: String?
+    /// Whether receivers that teams name may be at private addresses and be reached over http.
+    package let allowsPrivateReceivers: Bool
     package let provider: ProviderSettings
     package let mail: MailSettings
     package let verification: VerificationSettings
@@ -260,6 +262,7 @@ package struct Configuration: Sendable {
         pageLogoPath = text("page.logo").isEmpty ? nil : path("page.logo")
         publicURL = text("http.public_url").isEmpty ? nil : text("http.public_url")
         eventRootsPath = text("events.trusted_certificates").isEmpty ? nil : path("events.trusted_certificates")
+        allowsPrivateReceivers = text("events.private_receivers") == "yes"
         let page = text("provider.authorization_endpoint")
         guard page.isEmpty || page.hasPrefix("https://") || page.hasPrefix("http://"), !page.contains("#") else {
             throw ConfigurationError(

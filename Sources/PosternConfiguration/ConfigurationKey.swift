@@ -324,6 +324,10 @@ package struct ConfigurationKey: Sendable {
             "Further certificate authorities (PEM) for event endpoints, besides the system's; relative to the folder of this file."
         ),
         ConfigurationKey(
+            "events.private_receivers", .choice(["no", "yes"]), .value(.text("no")),
+            "Whether teams may give their streams (docs/SHARED_SIGNALS.md) receivers at private addresses, and over http: only where all teams are trusted with what is in your network."
+        ),
+        ConfigurationKey(
             "verification.hours", .integer(1...168), .value(.integer(24)),
             "How long code, link and reply of a verification are valid: people read their mail once a day."),
         ConfigurationKey(

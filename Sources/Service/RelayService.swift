@@ -85,6 +85,10 @@ package enum RelayService {
                 changed: relay.renewKeys),
         ]
         services.append(IssuerKeysService(parts: parts))
+        services.append(
+            SignalPollService(
+                poller: SignalPoller(
+                    installation.store, issuers: parts.trust.issuers, intake: parts.signalIntake, logger: logger)))
         let events = try EventServices.service(
             installation, signer: parts.identitySigner,
             resolver: { try Resolvers.client(configuration, path: installation.resolved.path) }, metrics: parts.metrics,

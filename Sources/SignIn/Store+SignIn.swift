@@ -5,6 +5,7 @@ import Database
 
 extension Store {
     /// Whose identity tokens are trusted.
+    package var issuerPolls: IssuerPollRepository { IssuerPollRepository(database: database, sealer: sealer) }
     package var issuers: IssuerRepository { IssuerRepository(database: database) }
     /// The keys that our own identity tokens are signed with.
     package var identityKeys: IdentityKeyRepository { IdentityKeyRepository(database: database, sealer: sealer) }

@@ -3,6 +3,7 @@
 import Accounts
 import SignIn
 import Decisions
+import Events
 import API
 import AppAttest
 import Foundation
@@ -47,6 +48,11 @@ package struct ServiceParts: Sendable {
     fileprivate let policies: ActivePolicies?
 
     package var store: Store { installation.store }
+    /// Takes events of other transmitters.
+    package var signalIntake: SignalIntake {
+        SignalIntake(
+            store, keys: trust.keys, ownIssuer: installation.configuration.provider.issuer, now: now, logger: logger)
+    }
 
     /// Tells users by mail what is due; nothing where they have no page. Blocks.
     @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
@@ -148,7 +154,8 @@ package enum HTTPRoutes {
                 metrics.storeWritable.value > 0
             },
             MetricsRoutes(parts.metrics, parts.pool),
-            NotificationRoutes(common, issuers: parts.trust.issuers, keys: parts.trust.keys), OpenAPIRoutes(),
+            NotificationRoutes(
+                common, issuers: parts.trust.issuers, keys: parts.trust.keys, signals: parts.signalIntake), OpenAPIRoutes(),
             RejectionRoutes(common), ComplaintRoutes(common),
             SourceRoutes(common, examine: SourceExaminer(parts).examine, look: parts.prover.look), AppRoutes(common),
             EndpointRoutes(common), KeyRoutes(common),
@@ -168,6 +175,10 @@ package enum HTTPRoutes {
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
                 signInPage: configuration.provider.signInPage, refreshesPerDay: configuration.provider.refreshesPerDay,
                 service: configuration.serviceName)
+            modules.append(
+                StreamRoutes(
+                    common, signer: parts.identitySigner,
+                    rules: StreamRepository.Rules(issuer: issuer, allowsPrivate: configuration.allowsPrivateReceivers)))
             modules.append(SignInRoutes(settings, common, signer: parts.identitySigner, statuses: parts.statuses))
         }
         return modules

@@ -96,7 +96,7 @@ import Yams
             let owners = Scope.all.first { $0.scope == needed }?.owners ?? []
             #expect(!owners.isEmpty, "\(entry.path) needs \(needed.rawValue), which no key can have")
             let keys = try owners.map { owner in
-                try fixture.key(owner == .team ? "juice" : nil, Scope.available(to: owner).filter { $0 != needed })
+                try fixture.key(owner == .team ? "juice" : nil, Scope.available(to: owner).filter { !$0.grants(needed) })
             }
             for key in keys + [wrongKind].compactMap({ $0 }) {
                 let answer = try await fixture.ask(entry.method, path(entry, marks), key: key, body: body(entry, document, marks))

@@ -95,7 +95,7 @@ import Testing
         let poster = try HTTPEventPoster(rootsPath: TestReceiver.certificate("authority.pem"))
         let url = try EndpointURL("https://hooks.example:\(port)/")
         let addresses = try EndpointAddresses(of: url, allowsPrivate: true, resolver: fixture.resolver)
-        let outcome = await poster.post(body, to: url, at: addresses)
+        let outcome = await poster.post(EventMessage(notification: body), to: url, at: addresses)
         await poster.stop()
         return outcome
     }

@@ -98,7 +98,7 @@ import Testing
         let (first, second) = (try session(test), try session(test))
         let open = try #require(try link(test))
         let one = try #require(try test.store.page.session(first, now: Self.now))
-        try test.store.page.signOut(one, everywhere: true)
+        try test.store.page.signOut(one, everywhere: true, now: Self.now)
         for token in [first, second] { #expect(try test.store.page.session(token, now: Self.now) == nil) }
         #expect(try test.store.page.signIn(link: open.secret, browser: "b1", replacing: nil, now: Self.now) == nil)
     }

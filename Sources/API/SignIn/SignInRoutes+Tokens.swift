@@ -57,16 +57,16 @@ extension SignInRoutes {
     }
 
     private func clientCredentials(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
-        guard form["scope"] == ProviderScope.migration else {
-            throw AuthError.invalidScope("scope is \(ProviderScope.migration)")
+        let scopes = Set((form["scope"] ?? "").split(separator: " ").map(String.init))
+        guard !scopes.isEmpty, scopes.isSubset(of: ProviderScope.client) else {
+            throw AuthError.invalidScope("scope is of \(ProviderScope.client.sorted().joined(separator: ", "))")
         }
+        let scope = scopes.sorted().joined(separator: " ")
         let time = parts.now()
-        let token = try await parts.run {
-            try $0.provider.clientToken(client, scope: ProviderScope.migration, now: time)
-        }
+        let token = try await parts.run { try $0.provider.clientToken(client, scope: scope, now: time) }
         return .unstored([
             "access_token": .string(token), "token_type": "Bearer", "expires_in": .integer(ProviderLifetime.accessToken),
-            "scope": .string(ProviderScope.migration),
+            "scope": .string(scope),
         ])
     }
 

@@ -1,5 +1,6 @@
 // Sign-in for clients: what its endpoints are made of, and which there are.
 
+import Accounts
 import SignIn
 import HTTP
 import HTTPTypes
@@ -73,4 +74,6 @@ enum ProviderScope {
     static let user: Set<String> = ["openid", "email", "name"]
     /// Of the client itself: for `/auth/usermigrationinfo`.
     static let migration = "user.migration"
+    /// Of the client itself.
+    static let client: Set<String> = [migration, Scope.streamsRead.rawValue, Scope.streamsManage.rawValue]
 }

@@ -108,7 +108,7 @@ package struct AccountRepository: Sendable {
             try connection.run("INSERT INTO retired_names (mark) VALUES (\(marks.retired(name))) ON CONFLICT (mark) DO NOTHING")
         }
         // Events that are still under way keep their address until they have arrived.
-        try connection.run("UPDATE outbox SET email = NULL WHERE account_id = \(account) AND state <> 'pending'")
+        try connection.run("UPDATE outbox SET email = NULL, detail = NULL WHERE account_id = \(account) AND state <> 'pending'")
     }
 
     /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.

@@ -24,6 +24,24 @@ package struct ExternalEvent: Sendable, Hashable {
     }
 }
 
+/// What a transmitter said of an account of its own.
+package struct ExternalRiskEvent: Sendable {
+    package let issuer: String
+    package let jti: String
+    package let subject: String
+    /// The app that it was sent for; nil for all of them.
+    package let clientID: String?
+    /// As policies read it.
+    package let kind: String
+    /// Seconds since 1970.
+    package let happenedAt: Int64
+
+    package init(issuer: String, jti: String, subject: String, clientID: String?, kind: String, happenedAt: Int64) {
+        (self.issuer, self.jti, self.subject) = (issuer, jti, subject)
+        (self.clientID, self.kind, self.happenedAt) = (clientID, kind, happenedAt)
+    }
+}
+
 /// What became of such an event. All of these are answered alike: the issuer has done its part.
 package enum ExternalEventOutcome: String, Sendable, Hashable {
     /// It changed something, or confirmed it.
@@ -91,7 +109,43 @@ package struct ExternalEventRepository: Sendable {
                     try tracker.snapshot(.account(account))
                     _ = try connection.revoke(account: account, group: group, at: event.happenedAt / 1000, change)
                 }
-            case .checkObjected, .spamComplaint, .sourceUnproved, .sourceStopped, .test, nil: return .unknownType
+            default: return .unknownType
+            }
+            return .taken
+        }
+    }
+
+    /// Notes what a transmitter said of its account, for policies: nothing else follows from it. Of accounts that one person has
+    /// with several teams all are meant, unless the event names an app.
+    package func note(_ event: ExternalRiskEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let isNew =
+                try connection.run(
+                    """
+                    INSERT INTO received_events (mark, received_at)
+                    VALUES (\(accounts.marks.receivedEvent(issuer: event.issuer, jti: event.jti)), \(change.now))
+                    ON CONFLICT (mark) DO NOTHING
+                    """) > 0
+            guard isNew else { return .repeated }
+            let team = try event.clientID.map { client throws(StoreFailure) in
+                try connection.appGroup(clientID: client).team.number
+            }
+            let found: [Int64] = try connection.values(
+                """
+                SELECT account_id FROM external_identities WHERE issuer = \(event.issuer) AND subject = \(event.subject)
+                    AND \(team.map { "team_id = \($0)" } ?? "1 = 1" as SQL) ORDER BY account_id
+                """)
+            guard !found.isEmpty else { return .unknownSubject }
+            // One of the future would stay the last one for ever.
+            let time = min(event.happenedAt, change.now)
+            for account in found {
+                try connection.count(
+                    DailyCounter(accountNumber: account, day: Day.number(time), kind: .riskEvents, count: 1))
+                try connection.run(
+                    """
+                    UPDATE external_identities SET risk_event = \(event.kind), risk_event_at = \(time)
+                    WHERE account_id = \(account) AND COALESCE(risk_event_at, 0) <= \(time)
+                    """)
             }
             return .taken
         }

@@ -21,7 +21,8 @@ package enum BounceRecord: Sendable, Hashable {
 
 /// Records what inboxes refuse.
 package struct BounceRepository: Sendable {
-    let database: any Database
+    let events: AccountEvents
+    private var database: any Database { events.database }
 
     /// A failure as it was reported.
     package struct Failure: Sendable {
@@ -52,7 +53,7 @@ package struct BounceRepository: Sendable {
         _ failure: Failure, days: Int, now: Int64, isReached: (InboxStanding) -> Bool
     ) throws(StoreFailure) -> BounceRecord {
         let today = Day.number(now)
-        return try database.write(.durable) { connection throws(StoreFailure) in
+        return try events.write(at: now) { connection, tracker throws(StoreFailure) in
             let isNew = try connection.run(
                 """
                 INSERT INTO once_marks (account_id, purpose, mark, expires_at)
@@ -88,6 +89,7 @@ package struct BounceRepository: Sendable {
                 Change(actor: Self.actor, now: now), "inbox.suspend", "user:\(user)",
                 "inbox \(number), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days"
             )
+            try tracker.note(.inboxSuspended, of: .inbox(inbox))
             return .suspended
         }
     }

@@ -32,6 +32,10 @@ package enum SealContext {
     case accountName(account: Int64)
     case accountNote(account: Int64)
     case deviceKey(mark: [UInt8])
+    /// What a receiver wants in the Authorization field.
+    case streamAuthorization(String)
+    /// What an issuer wants to see of us where we fetch its events.
+    case issuerPoll(String)
 
     var octets: [UInt8] {
         switch self {
@@ -44,6 +48,8 @@ package enum SealContext {
         case .accountName(let account): Array("postern account name 1 \(account)".utf8)
         case .accountNote(let account): Array("postern account note 1 \(account)".utf8)
         case .deviceKey(let mark): Array("postern device key 1 \(Hex.encode(mark))".utf8)
+        case .issuerPoll(let name): Array("postern issuer poll 1 \(name)".utf8)
+        case .streamAuthorization(let id): Array("postern stream authorization 1 \(id)".utf8)
         }
     }
 }

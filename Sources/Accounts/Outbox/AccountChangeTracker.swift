@@ -10,6 +10,8 @@ package enum AccountScope: Sendable, Hashable {
     case account(Int64)
     /// All accounts of a user, by the store's number.
     case user(Int64)
+    /// All accounts whose mail goes to an inbox.
+    case inbox(Int64)
     /// An account that ends, or a consent of it with its app: endpoints of what was removed before are told of it too, and of
     /// nothing else.
     case ending(Int64)
@@ -76,6 +78,7 @@ package final class AccountChangeTracker {
         /// Nil where the team does not have a relay address of ours.
         let isReachable: Bool?
         let email: String?
+        let wanted: WantedEvents
 
         struct Key: Hashable {
             let account: Int64
@@ -91,6 +94,7 @@ package final class AccountChangeTracker {
         let endpoint: Int64
         let sub: String
         var decision: String?
+        var detail: String?
     }
 
     private let connection: any DatabaseConnection
@@ -116,11 +120,11 @@ package final class AccountChangeTracker {
     package func note(objectionOf account: Int64, group: Int64, team: Int64, decision: String) throws(StoreFailure) {
         let rows = try connection.rows(
             """
-            SELECT e.id, a.sub, a.event_time FROM accounts a
+            SELECT e.id, a.sub, a.event_time, e.dialect, s.types FROM accounts a
             JOIN app_groups p ON p.id = \(group) AND p.team_id = a.team_id AND p.team_id = \(team) AND p.removed_from IS NULL
-            JOIN event_endpoints e ON e.group_id = p.id WHERE a.id = \(account)
+            \(Self.endpoints(of: "p.id")) WHERE a.id = \(account) AND \(Self.isHeard)
             """)
-        for row in rows {
+        for row in rows where try WantedEvents(row: row).contains(.checkObjected) {
             notices.append(
                 try Notice(type: .checkObjected, account: account, endpoint: row["id"], sub: row["sub"], decision: decision))
             lastTimes[account] = try row["event_time"]
@@ -130,8 +134,16 @@ package final class AccountChangeTracker {
     /// Notes that an account's user complained about a message. Every endpoint of apps that the user still uses is told: which of
     /// them sent it is not known.
     package func note(complaintOf account: Int64) throws(StoreFailure) {
-        for known in try read(.account(account)) where known.isAuthorized {
-            notices.append(Notice(type: .spamComplaint, account: account, endpoint: known.endpoint, sub: known.sub))
+        try note(.spamComplaint, of: .account(account))
+    }
+
+    /// Notes what happened although nothing that endpoints know differs. Every endpoint of apps that the user still uses is told,
+    /// where it wants to know.
+    /// - Parameter detail: as `outbox.detail` has it for this type.
+    package func note(_ type: EventType, of scope: AccountScope, detail: String? = nil) throws(StoreFailure) {
+        for known in try read(scope) where known.isAuthorized && known.wanted.contains(type) {
+            notices.append(
+                Notice(type: type, account: known.account, endpoint: known.endpoint, sub: known.sub, detail: detail))
         }
     }
 
@@ -144,18 +156,24 @@ package final class AccountChangeTracker {
         }
         // One change is one moment, however many endpoints hear of it.
         var told: [Int64: EventMoment] = [:]
+        // One name for one change of one account: with another account's, teams would learn that both are one user's.
+        var transactions: [Int64: String] = [:]
+        for account in Set(before.map(\.account) + notices.map(\.account)) { transactions[account] = try Self.jti() }
         for was in before {
-            guard let (type, email) = try event(was, after[was.key]) else { continue }
-            let moment = moment.after(lastTimes[was.account] ?? 0)
-            try connection.post(
-                type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: email, jti: try Self.jti(), at: moment)
-            told[was.account] = moment
+            for change in try changes(was, after[was.key]) where was.wanted.contains(change.type) {
+                let moment = moment.after(lastTimes[was.account] ?? 0)
+                try connection.post(
+                    change.type, endpoint: was.endpoint, account: was.account, sub: was.sub, email: change.email,
+                    detail: change.former, jti: try Self.jti(), txn: transactions[was.account], at: moment)
+                told[was.account] = moment
+            }
         }
         for notice in notices {
             let moment = moment.after(lastTimes[notice.account] ?? 0)
             try connection.post(
                 notice.type, endpoint: notice.endpoint, account: notice.account, sub: notice.sub, email: nil,
-                decision: notice.decision, jti: try Self.jti(), at: moment)
+                decision: notice.decision, detail: notice.detail, jti: try Self.jti(), txn: transactions[notice.account],
+                at: moment)
             told[notice.account] = moment
         }
         for (account, moment) in told.sorted(by: { $0.key < $1.key }) {
@@ -168,7 +186,15 @@ package final class AccountChangeTracker {
         Base32.characters(fromRandom: try SecureRandom.octets(jtiLength))
     }
 
-    private func event(_ was: Known, _ now: Known?) throws(StoreFailure) -> (EventType, email: String?)? {
+    /// What differs, in the order in which it is told.
+    private struct Difference {
+        let type: EventType
+        let email: String?
+        /// The address before, where it is another one now.
+        var former: String?
+    }
+
+    private func changes(_ was: Known, _ now: Known?) throws(StoreFailure) -> [Difference] {
         guard let now else {
             // One that was removed may be there still, with a team that was removed.
             let account = try connection.row(
@@ -176,30 +202,64 @@ package final class AccountChangeTracker {
                 SELECT a.id FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
                 WHERE a.id = \(was.account)
                 """)
-            if account == nil { return (.accountDelete, nil) }
-            return was.isAuthorized ? (.consentRevoked, nil) : nil
+            if account == nil { return [Difference(type: .accountDelete, email: nil)] }
+            return was.isAuthorized ? [Difference(type: .consentRevoked, email: nil)] : []
         }
-        guard was.isAuthorized else { return nil }
-        guard now.isAuthorized else { return (.consentRevoked, nil) }
-        guard let wasReachable = was.isReachable, let isReachable = now.isReachable,
-            wasReachable != isReachable || isReachable && was.email != now.email
-        else { return nil }
-        return isReachable ? (.emailEnabled, now.email) : (.emailDisabled, was.email)
+        guard was.isAuthorized else { return [] }
+        guard now.isAuthorized else { return [Difference(type: .consentRevoked, email: nil)] }
+        guard let wasReachable = was.isReachable, let isReachable = now.isReachable else { return [] }
+        var changes: [Difference] = []
+        if was.wanted.isStream, let email = now.email, email != was.email {
+            let former = if let email = was.email { email as String? } else { try former(of: was.account) }
+            if let former { changes.append(Difference(type: .identifierChanged, email: email, former: former)) }
+        }
+        if wasReachable != isReachable || isReachable && was.email != now.email {
+            changes.append(
+                isReachable
+                    ? Difference(type: .emailEnabled, email: now.email) : Difference(type: .emailDisabled, email: was.email))
+        }
+        return changes
     }
+
+    /// The address that an account without one had last.
+    private func former(of account: Int64) throws(StoreFailure) -> String? {
+        let row = try connection.row(
+            """
+            SELECT local_part, domain FROM relay_addresses WHERE account_id = \(account) AND is_current = 0
+            ORDER BY ordinal DESC LIMIT 1
+            """)
+        return try row.map { row throws(StoreFailure) in "\(try row["local_part"] as String)@\(try row["domain"] as String)" }
+    }
+
+    /// Joins the endpoint of a group and its stream, as `e` and `s`.
+    private static func endpoints(of group: SQL) -> SQL {
+        """
+        JOIN event_endpoints e ON (e.group_id = \(group) OR e.stream_group = \(group))
+        LEFT JOIN event_streams s ON s.endpoint_id = e.id
+        """
+    }
+
+    /// Whether an endpoint hears of account `a`: a disabled stream holds nothing, and subjects can be removed from one.
+    private static let isHeard: SQL = """
+        (s.endpoint_id IS NULL OR s.status <> 'disabled' AND NOT EXISTS (
+            SELECT 1 FROM stream_exclusions x WHERE x.account_id = a.id AND x.endpoint_id = e.id))
+        """
 
     /// Accounts of external issuers have no relay address of ours: no one is notified of them. In the middle of a transfer the
     /// apps and their endpoint are the new team's already: it is not told of accounts that are still the old one's.
     private static func select(_ isTold: SQL) -> SQL {
         """
         SELECT a.id, e.id AS endpoint_id, a.sub, g.state, a.email_kind,
-            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END AS is_reachable, c.local_part, c.domain, a.event_time
+            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END AS is_reachable, c.local_part, c.domain, a.event_time,
+            e.dialect, s.types
         FROM accounts a
         JOIN grants g ON g.account_id = a.id
         JOIN app_groups p ON p.id = g.group_id AND \(isTold)
-        JOIN event_endpoints e ON e.group_id = g.group_id
+        \(endpoints(of: "g.group_id"))
         LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
         LEFT JOIN inboxes i ON i.id = a.target_inbox
         WHERE (c.account_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM external_identities x WHERE x.account_id = a.id))
+            AND \(isHeard)
         """
     }
     private static let ofApps = select("p.team_id = a.team_id AND p.removed_from IS NULL")
@@ -211,31 +271,57 @@ package final class AccountChangeTracker {
             case .account(let account): "\(Self.ofApps) AND a.id = \(account)"
             case .ending(let account): "\(Self.ofRemovedAppsToo) AND a.id = \(account)"
             case .user(let user): "\(Self.ofApps) AND a.user_id = \(user)"
+            case .inbox(let inbox):
+                "\(Self.ofApps) AND a.user_id = (SELECT user_id FROM inboxes WHERE id = \(inbox)) AND a.target_inbox = \(inbox)"
             }
-        return try connection.rows("\(condition) ORDER BY a.id, g.id").map { row throws(StoreFailure) in
+        return try connection.rows("\(condition) ORDER BY a.id, g.id, e.id").map { row throws(StoreFailure) in
             let (account, state, kind): (Int64, Grant.State, EmailKind) = try (row["id"], row["state"], row["email_kind"])
             let (local, domain): (String?, String?) = try (row["local_part"], row["domain"])
             lastTimes[account] = try row["event_time"]
             return try Known(
                 account: account, endpoint: row["endpoint_id"], sub: row["sub"], isAuthorized: state == .authorized,
                 isReachable: kind == .privateRelay ? row["is_reachable"] as Bool : nil,
-                email: local.map { "\($0)@\(domain ?? "")" })
+                email: local.map { "\($0)@\(domain ?? "")" }, wanted: WantedEvents(row: row))
         }
     }
 }
 
+/// Which events an endpoint gets.
+package struct WantedEvents: Sendable, Hashable {
+    package let isStream: Bool
+    /// Nil for all.
+    private let types: Set<EventType>?
+
+    /// From the columns `dialect` and `types`.
+    package init(row: SQLRow) throws(StoreFailure) {
+        let (dialect, types): (EventDialect, String?) = try (row["dialect"], row["types"])
+        isStream = dialect == .sharedSignals
+        self.types =
+            isStream
+            ? types.map { Set($0.split(separator: " ").compactMap { EventType(rawValue: String($0)) }) } : EventType.notifications
+    }
+
+    package func contains(_ type: EventType) -> Bool { types?.contains(type) ?? true }
+}
+
 extension DatabaseConnection {
     /// Puts an event into the outbox.
+    /// - Parameters:
+    ///   - account: 0 for an event about the endpoint itself.
+    ///   - email, decision, detail: what the type needs.
+    ///   - txn: the same in all events of one change (RFC 8417 section 2.2).
     package func post(
-        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, decision: String? = nil, jti: String,
-        at moment: EventMoment
+        _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, decision: String? = nil,
+        detail: String? = nil, jti: String, txn: String? = nil, at moment: EventMoment
     ) throws(StoreFailure) {
         try run(
             """
             INSERT INTO outbox
-                (jti, endpoint_id, account_id, type, sub, email, decision_id, event_time, created_at, state, park_at, next_attempt_at)
-            VALUES (\(jti), \(endpoint), \(account), \(type), \(sub), \(email), \(decision), \(moment.milliseconds),
-                \(moment.seconds), 'pending', \(moment.seconds + AccountChangeTracker.timeout), \(EventMoment.atOnce))
+                (jti, endpoint_id, account_id, type, sub, email, decision_id, detail, txn, event_time, created_at, state, park_at,
+                next_attempt_at)
+            VALUES (\(jti), \(endpoint), \(account), \(type), \(sub), \(email), \(decision), \(detail), \(txn),
+                \(moment.milliseconds), \(moment.seconds), 'pending', \(moment.seconds + AccountChangeTracker.timeout),
+                \(EventMoment.atOnce))
             """)
     }
 }

@@ -20,6 +20,29 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case sourceUnproved = "source-unproved"
     /// It serves no longer.
     case sourceStopped = "source-stopped"
+    /// The account has another relay address than before.
+    case identifierChanged = "identifier-changed"
+    /// The user ended all their sessions here.
+    case sessionRevoked = "session-revoked"
+    /// The user added or removed a passkey.
+    case credentialChange = "credential-change"
+    /// The user has a passkey now, or has none any more.
+    case assuranceLevelChange = "assurance-level-change"
+    /// The user's inbox refuses so much that mail waits for a while.
+    case inboxSuspended = "inbox-suspended"
+    /// Mail of the team that was refused, by the hour.
+    case refusals
+    /// A receiver wants to see that its stream works (OpenID Shared Signals Framework 1.0 section 8.1.4).
+    case verification
+    /// The operator changed the status of a stream (section 8.1.5).
+    case streamUpdated = "stream-updated"
     /// Nothing happened: an administrator tries the endpoint.
     case test
+
+    /// Those in the form of Apple's notifications; streams have all of them.
+    package static let notifications: Set<EventType> = [
+        .emailDisabled, .emailEnabled, .consentRevoked, .accountDelete, .checkObjected, .spamComplaint, .test,
+    ]
+    /// Those about a stream itself, which no one asks for.
+    package static let ofStreams: Set<EventType> = [.verification, .streamUpdated, .test]
 }

@@ -39,6 +39,8 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let quoteHidden = CounterKind(rawValue: 15)
     /// Complaints of the user about mail of the team (RFC 5965). An index names this number.
     package static let complaints = CounterKind(rawValue: 21)
+    /// What an identity provider said of the account (OpenID CAEP and RISC): policies count it.
+    package static let riskEvents = CounterKind(rawValue: 22)
     /// Addresses of others that the text of forwards showed, where a message had more than a few; their daily limit applies to
     /// it.
     package static let textAddresses = CounterKind(rawValue: 20)

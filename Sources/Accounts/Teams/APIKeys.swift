@@ -28,12 +28,18 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
     package static let rejectionsRead = Scope(rawValue: "rejections:read")
     package static let eventsRead = Scope(rawValue: "events:read")
     package static let eventsWrite = Scope(rawValue: "events:write")
+    package static let streamsRead = Scope(rawValue: "ssf.read")
+    /// Allows what `streamsRead` does too.
+    package static let streamsManage = Scope(rawValue: "ssf.manage")
     package static let listsRead = Scope(rawValue: "lists:read")
     package static let listsWrite = Scope(rawValue: "lists:write")
     package static let usersRead = Scope(rawValue: "users:read")
     package static let usersWrite = Scope(rawValue: "users:write")
     package static let authorizationsWrite = Scope(rawValue: "authorizations:write")
     package static let metricsRead = Scope(rawValue: "metrics:read")
+
+    /// Whether anyone who has this scope may do what another one allows.
+    package func grants(_ other: Scope) -> Bool { self == other || self == .streamsManage && other == .streamsRead }
 
     /// Every scope, with whose it can be and what it is for: the one place where they stand.
     package static let all: [(scope: Scope, owners: Set<Owner>, purpose: String)] = [
@@ -53,6 +59,8 @@ package struct Scope: RawRepresentable, Sendable, Hashable {
         (.rejectionsRead, [.team], "read why mail was refused"),
         (.eventsRead, [.team, .operator], "read the event outbox"),
         (.eventsWrite, [.team, .operator], "retry events"),
+        (.streamsRead, [.team], "read streams of the Shared Signals Framework, and poll them"),
+        (.streamsManage, [.team], "make and change streams of the Shared Signals Framework, and what ssf.read allows"),
         (.listsRead, [.team], "read the team's lists"),
         (.listsWrite, [.team], "make and change the team's lists"),
         (.usersRead, [.operator], "list and show users"),
@@ -89,6 +97,8 @@ package struct APIKey: Sendable, Hashable {
     package struct TeamName: Sendable, Hashable {
         package let id: String
         package let number: Int64
+
+        package init(id: String, number: Int64) { (self.id, self.number) = (id, number) }
     }
 
     package enum State: String, Sendable { case active, expired, revoked }

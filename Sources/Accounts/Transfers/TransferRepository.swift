@@ -144,6 +144,7 @@ package struct TransferRepository: Sendable {
         try connection.run(
             "DELETE FROM client_secrets WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
         try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
+        try connection.run("UPDATE event_endpoints SET stream_group = NULL WHERE stream_group = \(found.group.number)")
         try connection.run(
             """
             UPDATE app_transfers SET state = 'moving', moved_at = \(change.now), ends_at = \(endsAt) WHERE id = \(found.number)

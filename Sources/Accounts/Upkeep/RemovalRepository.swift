@@ -211,7 +211,10 @@ private enum RemovedRows {
     }
 
     static func ofEndpoint(_ endpoint: Int64) -> [Table] {
-        [Table(name: "outbox", key: "id", condition: "endpoint_id = \(endpoint)")]
+        [
+            Table(name: "outbox", key: "id", condition: "endpoint_id = \(endpoint)"),
+            Table(name: "stream_exclusions", key: "account_id, endpoint_id", condition: "endpoint_id = \(endpoint)"),
+        ]
     }
 
     static func ofTeam(_ team: Int64) -> [Table] {

@@ -1,5 +1,6 @@
 // postern endpoint: where apps hear of changes.
 
+import Accounts
 import SignIn
 import Events
 import ArgumentParser
@@ -29,7 +30,7 @@ struct EndpointCommand: AsyncParsableCommand {
             "audience": endpoint.audience, "url": endpoint.url.description, "allows_private": endpoint.allowsPrivate,
             "pending": endpoint.pending, "parked": endpoint.parked, "failures": endpoint.failures,
             "last_error": endpoint.lastError, "last_success_at": endpoint.lastSuccessAt.map(timestamp),
-            "created_at": timestamp(endpoint.createdAt), "state": state(endpoint),
+            "created_at": timestamp(endpoint.createdAt), "state": state(endpoint), "dialect": endpoint.dialect.rawValue,
         ]
     }
 
@@ -47,13 +48,23 @@ struct EndpointCommand: AsyncParsableCommand {
         var app: String?
         @Flag(help: "Also accept http: only for tests.") var allowHTTP = false
         @Flag(help: "Also accept addresses of this machine and of private networks.") var allowPrivate = false
+        @Option(help: "The form of events: apple, or apple-2025 with account-deleted and exp.") var dialect = Dialect.apple
         @OptionGroup var installation: InstallationOptions
+
+        /// Streams are made by their receivers.
+        enum Dialect: String, ExpressibleByArgument, CaseIterable {
+            case apple
+            case apple2025 = "apple-2025"
+
+            var event: EventDialect { self == .apple ? .apple : .apple2025 }
+        }
 
         func run() throws {
             try installation.withInstallation { installation in
                 let url = try EndpointURL(url)
                 let endpoint = try installation.store.endpoints.set(
-                    team: team, app: app, url: url, allowsHTTP: allowHTTP, allowsPrivate: allowPrivate, thisChange())
+                    team: team, app: app, url: url, allowsHTTP: allowHTTP, allowsPrivate: allowPrivate,
+                    dialect: dialect.event, thisChange())
                 print("Events for \(endpoint.audience) go to \(endpoint.url).")
                 if installation.configuration.provider.issuer == nil {
                     Failure.warn("no event is sent until http.public_url or provider.issuer is set")
@@ -72,9 +83,11 @@ struct EndpointCommand: AsyncParsableCommand {
 
         func run() throws {
             let rows = try installation.withStore { try $0.endpoints.endpoints(team: team) }
-            try output.print(rows, ["FOR", "URL", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"], json: members) {
+            try output.print(
+                rows, ["FOR", "URL", "FORM", "STATE", "PENDING", "PARKED", "LAST SUCCESS", "LAST ERROR"], json: members
+            ) {
                 [
-                    $0.audience, $0.url.description, state($0), "\($0.pending)", "\($0.parked)",
+                    $0.audience, $0.url.description, $0.dialect.rawValue, state($0), "\($0.pending)", "\($0.parked)",
                     $0.lastSuccessAt.map(timestamp) ?? "-",
                     $0.lastError ?? "-",
                 ]

@@ -5,5 +5,7 @@ import ArgumentParser
 /// In the order of the help.
 package enum EventCommands {
     /// What is signed, where it goes, and what waits.
-    package static var all: [any ParsableCommand.Type] { [SigningKeyCommand.self, EndpointCommand.self, EventCommand.self] }
+    package static var all: [any ParsableCommand.Type] {
+        [SigningKeyCommand.self, EndpointCommand.self, StreamCommand.self, EventCommand.self]
+    }
 }

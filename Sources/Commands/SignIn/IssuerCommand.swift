@@ -21,7 +21,7 @@ struct IssuerCommand: ParsableCommand {
 
             Issuers may be configured in postern.yaml instead (issuers:); an issuer in both places is an error.
             """,
-        subcommands: [Add.self, List.self, Show.self, Remove.self, Test.self])
+        subcommands: [Add.self, List.self, Show.self, Remove.self, Test.self, IssuerPollCommand.self])
 
     private struct Found {
         let issuer: Issuer

@@ -17,6 +17,8 @@ package struct SignalSource: Sendable {
         case realUserStatus = "account.real_user_status"
         case priorStatus = "account.prior_status"
         case rejoins = "account.rejoins_30d"
+        case riskEvents = "account.risk_events_30d"
+        case lastRiskEvent = "account.last_risk_event"
         case age = "account.age_hours"
         case state = "account.state"
         case hasEmail = "account.has_email"
@@ -207,6 +209,9 @@ package struct SignalSource: Sendable {
         switch kind {
         case .priorStatus: return int(facts.view.priorStatus.map(Int64.init))
         case .rejoins: return int(facts.view.rejoins30d)
+        case .riskEvents: return count(history?.riskEvents30d)
+        case .lastRiskEvent:
+            return history == nil && !isNewWithToken ? .missing : .string(history?.lastRiskEvent ?? "none")
         case .age:
             return grant.map { hours(since: $0.firstAuthorizedAt, now) } ?? (facts.token != nil ? .int(0) : .missing)
         case .state: return facts.view.state.map(CELValue.string) ?? .missing

@@ -106,6 +106,9 @@ package struct GrantHistory: Sendable, Hashable {
     package var userReplies30d: Int64
     package var forwardingToggles7d: Int64
     package var rejoins30d: Int64
+    /// What identity providers said of the account, and the last of it within the same time.
+    package var riskEvents30d: Int64 = 0
+    package var lastRiskEvent: String?
     package var inbox: InboxFacts?
     /// A keyed hash of the inbox, to count by.
     package var inboxMark: [UInt8]?

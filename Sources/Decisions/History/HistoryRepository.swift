@@ -132,6 +132,7 @@ package struct HistoryRepository: Sendable {
             r.forwarding_on, i.id AS inbox_id, i.user_id AS inbox_user, i.address_key, i.address_sealed, i.velocity_index, i.verified_at, u.is_managed,
             \(counter(.bouncedPermanently, since: 5)) AS bounces_7d, \(counter(.replied, since: 6)) AS replies_30d,
             \(counter(.forwardingToggled, since: 5)) AS toggles_7d, \(counter(.rejoined, since: 6)) AS rejoins_30d,
+            \(counter(.riskEvents, since: 6)) AS risk_events_30d, e.risk_event, e.risk_event_at,
             (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at IS NULL
                 AND (k.failed_at > ?4 OR (k.failed_at IS NULL AND k.initiated_at > ?8 AND k.initiated_at <= ?9))) AS failed_24h,
             (SELECT COUNT(*) FROM checks k WHERE k.grant_id = g.id AND k.passed_at > ?7) AS passed_90d,
@@ -222,6 +223,8 @@ extension GrantHistory {
         userReplies30d = try row["replies_30d"]
         forwardingToggles7d = try row["toggles_7d"]
         rejoins30d = try row["rejoins_30d"]
+        riskEvents30d = try row["risk_events_30d"]
+        lastRiskEvent = riskEvents30d > 0 ? try row["risk_event"] : nil
         failedChecks24h = try row["failed_24h"]
         passedChecks90d = try row["passed_90d"]
         lastPasses = try LastPasses(

@@ -13,13 +13,17 @@ package struct EndpointRepository: Sendable {
     ///   - clientID: any app of the group; nil for the group that consent goes to where no app is named.
     ///   - allowsHTTP: without it, `http` is refused.
     ///   - allowsPrivate: whether it may be at an address that is not globally reachable.
+    ///   - dialect: the form of its notifications; never that of a stream, which has a repository of its own.
     package func set(
         team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
-        _ change: Change
+        dialect: EventDialect = .apple, _ change: Change
     ) throws(StoreFailure) -> EventEndpoint {
         guard url.isSecure || allowsHTTP else {
             throw .refused(
                 .invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
+        }
+        guard dialect != .sharedSignals else {
+            throw .refused(.invalid, "a stream is made by its receiver, at /ssf/stream")
         }
         let number = try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
@@ -31,11 +35,11 @@ package struct EndpointRepository: Sendable {
             }
             try connection.run(
                 """
-                INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, created_at)
+                INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, dialect, created_at)
                 VALUES (\(group.number), \(group.primaryClientID ?? team.id), \(url.description), \(allowsHTTP),
-                    \(allowsPrivate), \(change.now))
+                    \(allowsPrivate), \(dialect), \(change.now))
                 ON CONFLICT (group_id) DO UPDATE SET url = excluded.url, allow_http = excluded.allow_http,
-                    allow_private = excluded.allow_private
+                    allow_private = excluded.allow_private, dialect = excluded.dialect
                 """)
             try connection.run(
                 """
@@ -75,7 +79,7 @@ package struct EndpointRepository: Sendable {
             }
             let team = try connection.team(id)
             return try connection.rows(
-                "\(Self.select) WHERE e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(team.number)) ORDER BY e.id"
+                "\(Self.select) WHERE \(Self.isOf(team: team.number)) AND e.removed_at IS NULL ORDER BY e.id"
             ).map(EventEndpoint.init(row:))
         }
     }
@@ -125,6 +129,14 @@ package struct EndpointRepository: Sendable {
         return try EventEndpoint(row: row)
     }
 
+    /// Whether endpoint `e` is of an app of a team, its stream included.
+    static func isOf(team: Int64) -> SQL {
+        """
+        (e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(team))
+            OR e.stream_group IN (SELECT id FROM app_groups WHERE team_id = \(team)))
+        """
+    }
+
     private static func unknown(_ team: String) -> StoreFailure {
         .refused(.notFound, "team \(team) has no such endpoint: see postern endpoint show \(team)")
     }
@@ -136,9 +148,11 @@ package struct EndpointRepository: Sendable {
 
     private static func select(pending: SQL, parked: SQL) -> SQL {
         """
-        SELECT e.id, e.group_id, e.audience, e.url, e.allow_private, h.failures, h.retry_at, h.last_error, h.last_success_at,
-            e.created_at, \(pending) AS pending, \(parked) AS parked
+        SELECT e.id, COALESCE(e.group_id, e.stream_group) AS group_id, e.audience, e.url, e.allow_private, e.dialect, h.failures,
+            h.retry_at, h.last_error, h.last_success_at, e.created_at, s.stream_id, s.is_polled, s.status,
+            \(pending) AS pending, \(parked) AS parked
         FROM event_endpoints e JOIN endpoint_health h ON h.endpoint_id = e.id
+        LEFT JOIN event_streams s ON s.endpoint_id = e.id
         """
     }
 }
@@ -154,6 +168,6 @@ extension EventEndpoint {
             number: row["id"], groupNumber: row["group_id"], audience: row["audience"], url: url,
             allowsPrivate: row["allow_private"], failures: row["failures"], retryAt: row["retry_at"],
             lastError: row["last_error"], lastSuccessAt: row["last_success_at"], createdAt: row["created_at"],
-            pending: row["pending"], parked: row["parked"])
+            pending: row["pending"], parked: row["parked"], dialect: row["dialect"], stream: StreamState(row: row))
     }
 }

@@ -21,6 +21,11 @@ package struct OutboxEvent: Sendable, Hashable {
     package let email: String?
     /// In events about a decision.
     package let decisionID: String?
+    /// What the type needs besides: in `identifierChanged` the address before, in `credentialChange` and
+    /// `assuranceLevelChange` words, in events of streams JSON or the receiver's text.
+    package let detail: String?
+    /// The same in all events of one change of one account.
+    package let transaction: String?
     /// Milliseconds since 1970.
     package let eventTime: Int64
     /// Seconds since 1970, as all other times here.
@@ -87,6 +92,10 @@ package struct EventEndpoint: Sendable, Hashable {
     package let createdAt: Int64
     package let pending: Int
     package let parked: Int
+    /// The form of its events.
+    package let dialect: EventDialect
+    /// The stream that it is; nil for notifications.
+    package let stream: StreamState?
 }
 
 extension OutboxEvent {
@@ -94,7 +103,8 @@ extension OutboxEvent {
     package init(test endpoint: EventEndpoint, jti: String, now: Int64) {
         self.init(
             number: 0, jti: jti, endpointNumber: endpoint.number, audience: endpoint.audience, accountNumber: 0, type: .test,
-            sub: "test", email: nil, decisionID: nil, eventTime: now * 1000, createdAt: now, state: .pending, attempts: 0,
+            sub: "test", email: nil, decisionID: nil, detail: nil, transaction: nil, eventTime: now * 1000, createdAt: now,
+            state: .pending, attempts: 0,
             lastAttemptAt: 0,
             nextAttemptAt: now, parkAt: now, lastError: nil, endedAt: nil)
     }

@@ -16,6 +16,8 @@ package struct OutboxRepository: Sendable {
 
     let database: any Database
     package let signal: OutboxSignal
+    /// What streams have that endpoints do not.
+    package let streams: StreamRepository
 
     // MARK: Delivery
 
@@ -39,101 +41,33 @@ package struct OutboxRepository: Sendable {
     /// Events that are counted each second; with more of them counting would keep a processor busy.
     package static let counted = 2_000
 
-    /// How many events wait, and since when the oldest of them does, of at most `limit`.
+    /// How many events wait for us to deliver them, and since when the oldest of them does, of at most `limit`. What waits for a
+    /// receiver to poll, or for a stream to go on, is its receiver's affair.
     package func backlog(limit: Int = counted) throws(StoreFailure) -> Backlog {
         let row = try database.row(
             """
             SELECT COUNT(*) AS events, MIN(created_at) AS oldest FROM (
                 SELECT o.created_at FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
-                WHERE o.state = 'pending' LIMIT \(limit)) w
+                LEFT JOIN event_streams s ON s.endpoint_id = e.id
+                WHERE o.state = 'pending' AND (s.endpoint_id IS NULL OR s.is_polled = 0 AND s.status = 'enabled') LIMIT \(limit)) w
             """)
         let events: Int = try row?["events"] ?? 0
         return Backlog(events: events, oldest: try row?["oldest"], isWhole: events < limit)
     }
 
-    /// Endpoints that events wait for.
+    /// Endpoints that events wait for, those that are polled left out. Of a stream that stands still events about itself go out.
     /// - Parameter isCounted: without it, `pending` and `parked` are 0: counting takes long where many wait.
     package func waitingEndpoints(isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
         try database.rows(
             """
             \(isCounted ? EndpointRepository.select : EndpointRepository.uncounted)
-            WHERE e.removed_at IS NULL
-                AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending') ORDER BY e.id
+            WHERE e.removed_at IS NULL AND (s.endpoint_id IS NULL OR s.is_polled = 0)
+                AND (COALESCE(s.status, 'enabled') = 'enabled'
+                    AND EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending')
+                    OR EXISTS (SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = 'pending' AND w.account_id = 0))
+            ORDER BY e.id
             """
         ).map(EventEndpoint.init(row:))
-    }
-
-    /// Events that are looked at in the order in which they are due, and accounts that are looked at one by one beyond them.
-    package static let window = 1_024
-
-    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where the lease is another's.
-    ///
-    /// How many are looked at is bounded: the first ones that are due; where those are of few accounts, the first ones of other
-    /// accounts, from a random one on, so that all have their turn.
-    /// - Parameters:
-    ///   - isProbe: for an endpoint that fails: of those that are looked at, whatever was tried least recently, due or not.
-    ///   - window: how many are looked at.
-    package func due(
-        endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, window: Int = window, under lease: Lease
-    ) throws(StoreFailure) -> [OutboxEvent]? {
-        try database.read { connection throws(StoreFailure) in
-            guard try connection.holds(lease) else { return nil }
-            if isProbe {
-                let heads = try connection.rows(for: heads(connection, endpoint, window)) {
-                    "\(Self.select) WHERE o.id IN \($0)"
-                }.map(OutboxEvent.init(row:))
-                return Array(heads.sorted { ($0.lastAttemptAt, $0.number) < ($1.lastAttemptAt, $1.number) }.prefix(limit))
-            }
-            let isDue: SQL = """
-                state = 'pending' AND endpoint_id = \(endpoint) AND next_attempt_at <= \(now) ORDER BY next_attempt_at, id LIMIT
-                """
-            // The window is a separate table, and only one index has the order of the inner query: while many events come to an
-            // empty table, its statistics still say that every plan costs the same.
-            var found = try connection.rows(
-                """
-                \(Self.select(from: "(SELECT * FROM outbox WHERE \(isDue) \(window))")) WHERE o.id = (
-                    SELECT p.id FROM outbox p WHERE p.state = 'pending' AND p.endpoint_id = o.endpoint_id
-                        AND p.account_id >= o.account_id ORDER BY p.account_id, p.id LIMIT 1)
-                ORDER BY o.next_attempt_at, o.id LIMIT \(limit)
-                """
-            ).map(OutboxEvent.init(row:))
-            guard found.count < limit, try connection.row("SELECT id FROM outbox WHERE \(isDue) 1 OFFSET \(window)") != nil
-            else { return found }
-            let known = Set(found.map(\.number))
-            found += try connection.rows(for: heads(connection, endpoint, window).filter { !known.contains($0) }) {
-                "\(Self.select) WHERE o.id IN \($0) AND o.next_attempt_at <= \(now)"
-            }.map(OutboxEvent.init(row:)).sorted { $0.number < $1.number }
-            return Array(found.prefix(limit))
-        }
-    }
-
-    /// The first pending event of each of so many accounts, from a random one on: a step in the index for each, however many
-    /// wait.
-    private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws(StoreFailure) -> [Int64] {
-        let ofEndpoint: SQL = "state = 'pending' AND endpoint_id = \(endpoint)"
-        let last: Int64? = try connection.value("SELECT MAX(account_id) AS last FROM outbox WHERE \(ofEndpoint)")
-        guard let last else { return [] }
-        func first(after account: SQL) -> SQL {
-            "SELECT account_id, id FROM outbox WHERE \(ofEndpoint) AND account_id > \(account) ORDER BY account_id, id LIMIT 1"
-        }
-        func heads(after account: Int64, _ count: Int) throws(StoreFailure) -> [Int64] {
-            try connection.values(
-                """
-                WITH RECURSIVE heads (account, event, place) AS (
-                    SELECT account_id, id, 1 FROM (\(first(after: "\(account)"))) f
-                    UNION ALL
-                    SELECT o.account_id, o.id, h.place + 1
-                    FROM heads h JOIN outbox o ON o.id = (SELECT f.id FROM (\(first(after: "h.account"))) f)
-                    WHERE h.place < \(count)
-                )
-                SELECT event FROM heads
-                """)
-        }
-        // Account 0 is that of test events.
-        let later = try heads(after: Int64.random(in: -1...max(0, last - 1)), count)
-        guard later.count < count else { return later }
-        let known = Set(later)
-        return later + (try heads(after: -1, count - later.count).filter { !known.contains($0) })
     }
 
     /// Writes down how attempts ended, in the order in which they did; false, and nothing is written, where the lease is
@@ -163,7 +97,7 @@ package struct OutboxRepository: Sendable {
         try connection.run(for: events.map(\.number)) {
             """
             UPDATE outbox SET state = 'delivered', attempts = attempts + 1, last_attempt_at = \(now), ended_at = \(now),
-                last_error = NULL, email = NULL
+                last_error = NULL, email = NULL, detail = NULL
             WHERE id IN \($0)
             """
         }
@@ -296,19 +230,21 @@ package struct OutboxRepository: Sendable {
                 """)
             try connection.run(
                 """
-                UPDATE event_endpoints SET removed_at = \(now) WHERE group_id IS NULL AND removed_at IS NULL AND NOT EXISTS (
+                UPDATE event_endpoints SET removed_at = \(now) WHERE group_id IS NULL AND stream_group IS NULL AND removed_at IS NULL AND NOT EXISTS (
                     SELECT 1 FROM outbox o WHERE o.endpoint_id = event_endpoints.id AND o.state <> 'delivered')
                 """)
             return count
         }
     }
 
-    /// The address of an account that was deleted meanwhile is not kept any longer than its event.
-    private static func parking(_ now: Int64) -> SQL {
-        """
-        UPDATE outbox SET state = 'parked', ended_at = \(now),
-            email = CASE WHEN EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id) THEN email ELSE NULL END
-        """
+    /// The addresses of an account that was deleted meanwhile are not kept any longer than its event.
+    /// - Parameter error: why, where that is not known yet.
+    static func parking(_ now: Int64, error: String? = nil) -> SQL {
+        let isThere: SQL = "(account_id = 0 OR EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id))"
+        return """
+            UPDATE outbox SET state = 'parked', ended_at = \(now), last_error = COALESCE(\(error), last_error),
+                email = CASE WHEN \(isThere) THEN email ELSE NULL END, detail = CASE WHEN \(isThere) THEN detail ELSE NULL END
+            """
     }
 
     // MARK: Administration
@@ -322,7 +258,7 @@ package struct OutboxRepository: Sendable {
         try database.read { connection throws(StoreFailure) in
             var conditions: [SQL] = []
             if let team {
-                conditions.append("e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(try connection.team(team).number))")
+                conditions.append(EndpointRepository.isOf(team: try connection.team(team).number))
             }
             if let state { conditions.append("o.state = \(state)") }
             if let account { conditions.append("o.account_id = \(account)") }
@@ -381,7 +317,7 @@ package struct OutboxRepository: Sendable {
         }
         guard let team else { return state }
         let number = try connection.team(team).number
-        return "\(state) AND e.group_id IN (SELECT id FROM app_groups WHERE team_id = \(number))"
+        return "\(state) AND \(EndpointRepository.isOf(team: number))"
     }
 
     /// Puts an event that means nothing into the outbox, to try the endpoint; its `jti`.
@@ -400,11 +336,11 @@ package struct OutboxRepository: Sendable {
         return jti
     }
 
-    private static let select: SQL = select(from: "outbox")
+    static let select: SQL = select(from: "outbox")
 
-    private static func select(from events: SQL) -> SQL {
+    static func select(from events: SQL) -> SQL {
         """
-        SELECT o.id, o.jti, o.endpoint_id, e.audience, o.account_id, o.type, o.sub, o.email, o.decision_id, o.event_time, o.created_at,
+        SELECT o.id, o.jti, o.endpoint_id, e.audience, o.account_id, o.type, o.sub, o.email, o.decision_id, o.detail, o.txn, o.event_time, o.created_at,
             o.state, o.attempts, o.next_attempt_at, o.park_at, o.last_error, o.ended_at, o.last_attempt_at
         FROM \(events) o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
         """
@@ -412,12 +348,14 @@ package struct OutboxRepository: Sendable {
 }
 
 extension OutboxEvent {
-    fileprivate init(row: SQLRow) throws(StoreFailure) {
+    /// From the columns of `OutboxRepository.select`.
+    init(row: SQLRow) throws(StoreFailure) {
         let createdAt: Int64 = try row["created_at"]
         try self.init(
             number: row["id"], jti: row["jti"], endpointNumber: row["endpoint_id"], audience: row["audience"],
             accountNumber: row["account_id"], type: row["type"], sub: row["sub"], email: row["email"],
-            decisionID: row["decision_id"], eventTime: row["event_time"], createdAt: createdAt, state: row["state"],
+            decisionID: row["decision_id"], detail: row["detail"], transaction: row["txn"], eventTime: row["event_time"],
+            createdAt: createdAt, state: row["state"],
             attempts: row["attempts"],
             lastAttemptAt: row["last_attempt_at"] ?? 0, nextAttemptAt: max(row["next_attempt_at"], createdAt),
             parkAt: row["park_at"], lastError: row["last_error"], endedAt: row["ended_at"])

@@ -4,7 +4,11 @@ import Accounts
 
 extension Store {
     package var endpoints: EndpointRepository { EndpointRepository(database: database, signal: outboxSignal) }
-    package var outbox: OutboxRepository { OutboxRepository(database: database, signal: outboxSignal) }
+    package var outbox: OutboxRepository {
+        OutboxRepository(database: database, signal: outboxSignal, streams: streams)
+    }
+    /// Streams of the Shared Signals Framework.
+    package var streams: StreamRepository { StreamRepository(database: database, sealer: sealer, signal: outboxSignal) }
     /// Which of all hosts delivers.
     package var leases: LeaseRepository { LeaseRepository(database: database) }
 }

@@ -4,6 +4,9 @@ import Accounts
 import HTTPTypes
 import Hummingbird
 
+/// Who holds an access token of an app; nil for one that is not good.
+package typealias TokenHolders = @Sendable (_ token: String) async throws -> Principal?
+
 /// Lets keys with a scope in, each at its rate. Throws `Problem`: 401, 403, 429.
 struct AccessGate: RouterMiddleware {
     /// What a client without a usable Authorization field has to do.
@@ -13,16 +16,32 @@ struct AccessGate: RouterMiddleware {
     let limiter: RateLimiter
     let clock: APIClock
     let scope: Scope
+    /// For access tokens besides keys; nil where none opens.
+    var tokens: TokenHolders?
 
     func handle(
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
-        let principal = try await authenticate(request)
+        let principal: Principal
+        do { principal = try await authenticate(request) } catch var problem as Problem {
+            // What a client of OAuth goes by (RFC 6750 section 3.1).
+            if tokens != nil, problem.status == .unauthorized, request.headers[.authorization] != nil {
+                problem.headers[.wwwAuthenticate] = "Bearer realm=\"postern\", error=\"invalid_token\""
+            }
+            throw problem
+        }
         context.note.principal = principal
         if let seconds = limiter.take(principal.keyID, now: clock.monotonic()) {
             throw Problem.tooManyRequests("too many requests with this key", retryAfter: seconds)
         }
-        guard principal.scopes.contains(scope) else { throw Problem.forbidden("the key lacks the scope \(scope.rawValue)") }
+        guard principal.scopes.contains(where: { $0.grants(scope) }) else {
+            var problem = Problem.forbidden("the key lacks the scope \(scope.rawValue)")
+            if tokens != nil {
+                problem.headers[.wwwAuthenticate] =
+                    "Bearer realm=\"postern\", error=\"insufficient_scope\", scope=\"\(scope.rawValue)\""
+            }
+            throw problem
+        }
         return try await next(request, context)
     }
 
@@ -32,6 +51,7 @@ struct AccessGate: RouterMiddleware {
             throw Problem.unauthorized("send one Authorization field: Bearer and an API key")
         }
         guard let token = request.bearerToken else { throw Problem.unauthorized(Self.hint) }
+        if let tokens, APIKeyText(token) == nil, let holder = try await tokens(token) { return holder }
         do throws(KeyCache.Refusal) {
             return try await keys.principal(token, clock: clock)
         } catch {

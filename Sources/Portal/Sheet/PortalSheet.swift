@@ -157,7 +157,7 @@ extension PortalPage {
         case ("cancel", _):
             return try await refuse(request, sheet, AuthorizationError(.accessDenied, "the user cancelled"))
         case ("other", let session?):
-            try await pool.run { try store.page.signOut(session, everywhere: false) }
+            try await pool.run { try store.page.signOut(session, everywhere: false, now: now()) }
             return request.redirect(request.step("/me/sign-in"), cookies: [cookies.remove(PortalCookies.session)])
         case ("continue", let session?):
             let (step, consent) = try await step(sheet, session)

@@ -35,7 +35,7 @@ extension PortalPage {
         _ request: PortalRequest, _ identifier: String, _ session: PageSession?
     ) async throws -> Response {
         guard let provider else { throw PortalRefusal.over }
-        if let session { try await pool.run { try store.page.signOut(session, everywhere: false) } }
+        if let session { try await pool.run { try store.page.signOut(session, everywhere: false, now: now()) } }
         return request.redirect(
             "\(provider.issuer)/auth/signed-out?request=\(identifier)",
             cookies: session == nil ? [] : [cookies.remove(PortalCookies.session), cookies.remove(PortalCookies.browser)])

@@ -11,9 +11,12 @@ package enum AccountEventKind: String, Sendable, Hashable, CaseIterable {
     /// Sent as `account-delete`; `account-deleted` is understood too.
     case accountDelete = "account-delete"
 
+    /// The newer name of `account-delete`.
+    package static let accountDeleted = "account-deleted"
+
     /// Of a `type` member; nil for one that is not known.
     package init?(type: String) {
-        if type == "account-deleted" {
+        if type == Self.accountDeleted {
             self = .accountDelete
         } else if let kind = Self(rawValue: type) {
             self = kind
@@ -34,6 +37,10 @@ package struct OutgoingEvent: Sendable, Hashable {
     /// `iat`, seconds since 1970.
     package var issuedAt: Int64
     package var kind: AccountEventKind
+    /// `type`, where it has another name than the kind.
+    package var typeName: String
+    /// `exp`, seconds since 1970; nil for none.
+    package var expiresAt: Int64?
     /// `sub`, as that team knows it.
     package var subject: String
     /// The relay address, for `email-*`.
@@ -41,15 +48,20 @@ package struct OutgoingEvent: Sendable, Hashable {
     /// When it happened, in milliseconds since 1970.
     package var happenedAt: Int64
 
+    /// Seconds from `iat` to `exp`: as long as Apple's identity tokens are good.
+    package static let lifetime: Int64 = 86_400
+
     package init(
-        issuer: String, audience: String, id: String, issuedAt: Int64, kind: AccountEventKind, subject: String,
-        relayAddress: AddrSpec?, happenedAt: Int64
+        issuer: String, audience: String, id: String, issuedAt: Int64, expiresAt: Int64? = nil, kind: AccountEventKind,
+        typeName: String? = nil, subject: String, relayAddress: AddrSpec?, happenedAt: Int64
     ) {
         self.issuer = issuer
         self.audience = audience
         self.id = id
         self.issuedAt = issuedAt
+        self.expiresAt = expiresAt
         self.kind = kind
+        self.typeName = typeName ?? kind.rawValue
         self.subject = subject
         self.relayAddress = relayAddress
         self.happenedAt = happenedAt
@@ -57,16 +69,18 @@ package struct OutgoingEvent: Sendable, Hashable {
 
     /// The claims: `events` is JSON inside a string.
     package var claims: JSONObject {
-        var event: JSONObject = ["type": .string(kind.rawValue), "sub": .string(subject)]
+        var event: JSONObject = ["type": .string(typeName), "sub": .string(subject)]
         if let relayAddress {
             event["email"] = .string(relayAddress.wireForm)
             event["is_private_email"] = "true"
         }
         event["event_time"] = .integer(happenedAt)
-        return [
+        var claims: JSONObject = [
             "iss": .string(issuer), "aud": .string(audience), "iat": .integer(issuedAt), "jti": .string(id),
-            "events": .string(JSONValue.object(event).text),
         ]
+        claims["exp"] = expiresAt.map(JSONValue.integer)
+        claims["events"] = .string(JSONValue.object(event).text)
+        return claims
     }
 
     /// The body to send: `{"payload": "<JWS>"}`.

@@ -52,6 +52,7 @@ package struct IssuerRepository: Sendable {
                 throw .refused(.unmet, "issuer \(issuer.name) is configured in postern.yaml: remove it there, under issuers")
             }
             try connection.run("DELETE FROM issuer_keys WHERE issuer_id = \(issuer.number)")
+            try connection.run("DELETE FROM issuer_polls WHERE issuer = \(issuer.name)")
             try connection.run("DELETE FROM issuers WHERE id = \(issuer.number)")
             try connection.audit(change, "issuer.remove", "issuer:\(issuer.name)")
         }

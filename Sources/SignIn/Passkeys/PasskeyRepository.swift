@@ -94,7 +94,7 @@ package struct PasskeyRepository: Sendable {
             throw .refused(.invalid, "the passkey cannot be verified: \(error)")
         }
         let name = Self.checkedName(name)
-        try database.write(.durable) { connection throws(StoreFailure) in
+        try page.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
             guard try use(connection, challenge, expiry: expiry) else {
                 throw .refused(.invalid, "this passkey was added already")
@@ -115,6 +115,8 @@ package struct PasskeyRepository: Sendable {
                 """)
             guard let number else { throw .refused(.exists, "this passkey is known already") }
             try connection.audit(change, "passkey.add", "user:\(id)", "passkey \(number)")
+            try Self.tell(tracker, user, "create", isSynced: made.authenticatorData.flags.contains(.backupEligible))
+            if count == 0 { try tracker.note(.assuranceLevelChange, of: .user(user), detail: "mail phr increase") }
         }
     }
 
@@ -142,13 +144,26 @@ package struct PasskeyRepository: Sendable {
 
     /// Removes one; `notFound` for another user's.
     package func remove(user id: String, number: Int64, _ change: Change) throws(StoreFailure) {
-        try database.write(.durable) { connection throws(StoreFailure) in
+        try page.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
-            guard try connection.run("DELETE FROM passkeys WHERE id = \(number) AND user_id = \(user)") == 1 else {
-                throw .refused(.notFound, "there is no such passkey")
-            }
+            let isSynced: Bool? = try connection.value(
+                "DELETE FROM passkeys WHERE id = \(number) AND user_id = \(user) RETURNING backup_eligible")
+            guard let isSynced else { throw .refused(.notFound, "there is no such passkey") }
             try connection.audit(change, "passkey.remove", "user:\(id)", "passkey \(number)")
+            try Self.tell(tracker, user, "delete", isSynced: isSynced)
+            if try connection.row("SELECT id FROM passkeys WHERE user_id = \(user) LIMIT 1") == nil {
+                try tracker.note(.assuranceLevelChange, of: .user(user), detail: "phr mail decrease")
+            }
         }
+    }
+
+    /// Notes a change of a passkey for streams. One that is synced is the platform's; what is bound to a device counts as
+    /// roaming, since no authenticator says for certain which it is.
+    private static func tell(
+        _ tracker: AccountChangeTracker, _ user: Int64, _ change: String, isSynced: Bool
+    ) throws(StoreFailure) {
+        try tracker.note(
+            .credentialChange, of: .user(user), detail: "\(change) \(isSynced ? "fido2-platform" : "fido2-roaming")")
     }
 
     // MARK: Signing in

@@ -232,6 +232,22 @@ package struct ProviderRepository: Sendable {
         }
     }
 
+    /// The app that holds an access token of its own, which no user gave it; nil for any other token.
+    package func app(accessToken token: String, now: Int64) throws(StoreFailure) -> AppCaller? {
+        let row = try database.row(
+            """
+            SELECT a.client_id, a.group_id, g.team_id, t.handle, x.scopes FROM access_tokens x
+            JOIN apps a ON a.id = x.app_id JOIN app_groups g ON g.id = a.group_id AND g.removed_from IS NULL
+            JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
+            WHERE x.token_hash = \(secrets.hash(.accessToken, token)) AND x.expires_at > \(now) AND x.refresh_id IS NULL
+            """)
+        return try row.map { row throws(StoreFailure) in
+            try AppCaller(
+                clientID: row["client_id"], group: row["group_id"],
+                team: APIKey.TeamName(id: row["handle"], number: row["team_id"]), scopes: Self.scopes(row["scopes"]))
+        }
+    }
+
     /// Revokes what a token stands for: with a user's token the grant and all its codes and tokens, and endpoints are notified;
     /// with a client's own that token alone. A public client proves nothing but that it has the token, which then ends alone,
     /// with what came from the same sign-in.

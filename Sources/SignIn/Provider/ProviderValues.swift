@@ -137,3 +137,12 @@ package struct AccessTokenHolder: Sendable, Hashable {
     package let teamID: String
     package let scopes: Set<String>
 }
+
+/// An app that asks for itself.
+package struct AppCaller: Sendable, Hashable {
+    package let clientID: String
+    /// The store's number of its group.
+    package let group: Int64
+    package let team: APIKey.TeamName
+    package let scopes: Set<String>
+}

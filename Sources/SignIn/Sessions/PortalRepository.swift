@@ -308,10 +308,11 @@ package struct PortalRepository: Sendable {
     }
 
     /// Ends a session, or all of its user's: then no browser is known any more.
-    package func signOut(_ session: PageSession, everywhere: Bool) throws(StoreFailure) {
-        try database.write(.durable) { connection throws(StoreFailure) in
+    package func signOut(_ session: PageSession, everywhere: Bool, now: Int64) throws(StoreFailure) {
+        try events.write(at: now) { connection, tracker throws(StoreFailure) in
             if everywhere {
                 let user = try connection.userNumber(session.userID)
+                try tracker.note(.sessionRevoked, of: .user(user))
                 try connection.run("DELETE FROM page_sessions WHERE user_id = \(user)")
                 try connection.run("DELETE FROM page_links WHERE user_id = \(user)")
                 try connection.run("UPDATE users SET browser_generation = browser_generation + 1 WHERE id = \(user)")

@@ -10,10 +10,10 @@ import Logging
 import Testing
 
 @Suite struct NotificationTests {
-    private static let iss = "https://issuer.example"
+    static let iss = "https://issuer.example"
 
     /// An issuer with a key in a file, and an account of its with team juice.
-    private final class Fixture: Sendable {
+    final class Fixture: Sendable {
         let fixture: APIFixture
         let key: IdentitySigningKey
         let sub = "a234567a234567a234567a234567a234"
@@ -28,7 +28,9 @@ import Testing
                 return [
                     NotificationRoutes(
                         fixture.parts, issuers: StoredIssuers(fixture.store.issuers, now: now, logger: fixture.log.logger),
-                        keys: cache)
+                        keys: cache,
+                        signals: SignalIntake(
+                            fixture.store, keys: cache, ownIssuer: "https://id.example", now: now, logger: fixture.log.logger))
                 ]
             }
             let document = JSONObject(dictionaryLiteral: ("keys", .array([.object(key.publicJWK)])))

@@ -2,6 +2,7 @@
 
 import SignIn
 import API
+import Events
 import Foundation
 import HTTPTypes
 import InternetMessage
@@ -34,7 +35,8 @@ final class ProviderFixture: Sendable {
     let operatorKey: String
 
     init(
-        refreshesPerDay: Int = 100, authorizationEndpoint: String? = "https://sign-in.example/", signInPage: String? = nil
+        refreshesPerDay: Int = 100, authorizationEndpoint: String? = "https://sign-in.example/", signInPage: String? = nil,
+        allowsPrivateReceivers: Bool = false
     ) async throws {
         let settings = ProviderSettings(
             issuer: Self.issuer, authorizationEndpoint: authorizationEndpoint, signInPage: signInPage,
@@ -42,7 +44,12 @@ final class ProviderFixture: Sendable {
         api = try APIFixture { fixture in
             let now: @Sendable () -> Int64 = { [weak fixture] in fixture?.now ?? 0 }
             let signer = IdentitySigner(fixture.store.identityKeys, now: now, logger: fixture.log.logger)
-            return [SignInRoutes(settings, fixture.parts, signer: signer)]
+            return [
+                SignInRoutes(settings, fixture.parts, signer: signer),
+                StreamRoutes(
+                    fixture.parts, signer: signer,
+                    rules: StreamRepository.Rules(issuer: Self.issuer, allowsPrivate: allowsPrivateReceivers)),
+            ]
         }
         juice = try TeamKey()
         soda = try TeamKey()

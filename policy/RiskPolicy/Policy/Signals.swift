@@ -41,6 +41,7 @@ package enum StandardSignals {
         "account.forwarding_on": "bool?", "account.managed": "bool?", "account.hours_since_seen": "int?",
         "account.hours_since_transfer": "int?", "account.bounces_7d": "int?", "account.user_replies_30d": "int?",
         "account.forwarding_toggles_7d": "int?",
+        "account.risk_events_30d": "int?", "account.last_risk_event": "string?",
         "inbox.signups_24h": "int?", "inbox.deletions_30d": "int?", "inbox.bounces_7d": "int?",
         "inbox.domain_class": "string?",
         "checks.failed_24h": "int?", "checks.passed_90d": "int?", "checks.hours_since_human_check": "int?",

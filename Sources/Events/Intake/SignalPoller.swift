@@ -1,0 +1,129 @@
+// Fetches security event tokens of issuers that are polled (RFC 8936).
+
+import Accounts
+import AsyncHTTPClient
+import Foundation
+import JSON
+import Logging
+import NIOCore
+import NIOPosix
+import SharedSignals
+import SignIn
+
+/// Polls each configured issuer, one process of all at a time. What was taken is acknowledged in the next request of the same
+/// round; where that fails it comes again, and is known by its `jti`.
+package final class SignalPoller: Sendable {
+    /// SETs asked for at a time, and requests of one round: more wait for the next one.
+    private static let (maxEvents, requests) = (100, 50)
+    /// Octets of an answer: as many SETs of the greatest length that is accepted.
+    private static let answerLimit = 100 * 17_000
+    /// Seconds for a whole answer; we do not ask it to wait.
+    private static let timeout: TimeAmount = .seconds(20)
+    /// The lease of whoever polls.
+    static let lease = "signals"
+
+    private let store: Store
+    private let issuers: any NamedIssuers
+    private let intake: SignalIntake
+    private let client: HTTPClient
+    private let leader: LeaderLease
+    private let logger: Logger
+
+    package init(_ store: Store, issuers: any NamedIssuers, intake: SignalIntake, logger: Logger) {
+        (self.store, self.issuers, self.intake, self.logger) = (store, issuers, intake, logger)
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: HTTPKeySetFetcher.configuration)
+        leader = LeaderLease(store.leases, name: Self.lease)
+    }
+
+    /// Ends the client. To be called once, when nothing is polled any more.
+    package func stop() async {
+        try? await NIOThreadPool.singleton.runIfActive { [leader] in leader.release() }
+        try? await client.shutdown()
+    }
+
+    /// One round, where no other process polls.
+    package func round() async {
+        do {
+            let (lease, polls) = try await NIOThreadPool.singleton.runIfActive { [leader, store] in
+                let polls = try store.issuerPolls.all()
+                return (polls.isEmpty ? nil : leader.acquire(), polls)
+            }
+            guard lease != nil else { return }
+            for (poll, token) in polls {
+                guard let issuer = try await issuers.issuer(named: poll.issuer) else { continue }
+                await fetch(poll, token, issuer)
+            }
+        } catch {
+            logger.warning("signals cannot be fetched yet", metadata: ["detail": "\(error)"])
+        }
+    }
+
+    private struct Failure: Error, CustomStringConvertible { let description: String }
+
+    private func fetch(_ poll: IssuerPoll, _ token: String?, _ issuer: IssuerConfiguration) async {
+        var (acknowledged, refused): ([String], JSONObject) = ([], [:])
+        do {
+            for _ in 0..<Self.requests {
+                _ = try await NIOThreadPool.singleton.runIfActive { [leader] in leader.acquire() }
+                let sets = try await ask(poll, token, acknowledged, refused)
+                (acknowledged, refused) = ([], [:])
+                guard !sets.isEmpty else { return }
+                for (jti, text) in sets {
+                    do {
+                        guard try await intake.take(text, of: issuer) == jti else {
+                            throw IncomingSignal.Refusal(.invalidRequest, "jti is another one")
+                        }
+                        acknowledged.append(jti)
+                    } catch let refusal as IncomingSignal.Refusal {
+                        refused[jti] = .object([
+                            "err": .string(refusal.error.rawValue), "description": .string(refusal.description),
+                        ])
+                    }
+                }
+            }
+        } catch {
+            logger.warning(
+                "signals of an issuer cannot be fetched yet", metadata: ["issuer": "\(poll.issuer)", "detail": "\(error)"])
+        }
+    }
+
+    /// One request; SETs by `jti`, in the order of the answer.
+    private func ask(
+        _ poll: IssuerPoll, _ token: String?, _ acknowledged: [String], _ refused: JSONObject
+    ) async throws -> [(String, String)] {
+        if let objection = KeySetAddress.objection(poll.url, allowingHTTP: poll.allowsHTTP) {
+            throw Failure(description: objection)
+        }
+        var body: JSONObject = ["maxEvents": .integer(Int64(Self.maxEvents)), "returnImmediately": .bool(true)]
+        if !acknowledged.isEmpty { body["ack"] = .array(acknowledged.map(JSONValue.string)) }
+        if !refused.members.isEmpty { body["setErrs"] = .object(refused) }
+        var request = HTTPClientRequest(url: poll.url)
+        request.method = .POST
+        request.headers.add(name: "Content-Type", value: "application/json")
+        request.headers.add(name: "Accept", value: "application/json")
+        request.headers.add(name: "User-Agent", value: "postern")
+        if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
+        request.body = .bytes(ByteBuffer(bytes: JSONValue.object(body).octets))
+        let response: HTTPClientResponse
+        let octets: [UInt8]
+        do {
+            response = try await client.execute(request, deadline: .now() + Self.timeout)
+            octets = Array(try await response.body.collect(upTo: Self.answerLimit).readableBytesView)
+        } catch let error as HTTPClientError {
+            throw Failure(description: "the request failed: \(error.shortDescription)")
+        }
+        guard response.status == .ok else { throw Failure(description: "the response has status \(response.status.code)") }
+        guard let answer = try? StrictJSON.parseObject(octets, limit: Self.answerLimit), let sets = answer["sets"]?.object else {
+            throw Failure(description: "the response is not that of a poll")
+        }
+        return sets.members.compactMap { member in member.value.string.map { (member.name, $0) } }
+    }
+}
+
+/// Issuers by the operator's name for them.
+package protocol NamedIssuers: Sendable {
+    /// Nil where there is none. Throws what the store throws.
+    func issuer(named name: String) async throws -> IssuerConfiguration?
+}
+
+extension StoredIssuers: NamedIssuers {}

@@ -1,0 +1,103 @@
+// A stream of the Shared Signals Framework: where a group of apps hears of changes as security event tokens.
+
+import Accounts
+import Database
+import JSON
+import SharedSignals
+
+extension StreamStatus: SQLCodable {}
+
+/// What delivery needs to know of a stream.
+package struct StreamState: Sendable, Hashable {
+    /// `stream_id`.
+    package let id: String
+    /// Whether its receiver fetches the events (RFC 8936).
+    package let isPolled: Bool
+    package let status: StreamStatus
+
+    /// From the columns `stream_id`, `is_polled` and `status`; nil where they are NULL.
+    init?(row: SQLRow) throws(StoreFailure) {
+        guard let id: String = try row["stream_id"] else { return nil }
+        self.id = id
+        (isPolled, status) = try (row["is_polled"], row["status"])
+    }
+}
+
+/// A stream as its receiver configured it.
+package struct EventStream: Sendable, Hashable {
+    /// The endpoint in the store.
+    package let number: Int64
+    package let id: String
+    /// The team that made it.
+    package let teamID: String?
+    /// `client_id` of the group's primary app, else the team's identifier.
+    package let audience: String
+    package let isPolled: Bool
+    /// Where SETs are pushed to; where they are polled from.
+    package let url: String
+    package let status: StreamStatus
+    package let reason: String?
+    /// Nil where the receiver named none: then it gets all.
+    package let requested: [String]?
+    package let description: String?
+    package let createdAt: Int64
+    /// Events that wait and that were given up.
+    package let pending: Int
+    package let parked: Int
+
+    /// `events_delivered`.
+    package var delivered: [String] { StreamEvents.delivered(requested) }
+
+    /// The stream configuration (SSF 1.0 section 8.1.1). What a receiver wants in the Authorization field is never given back.
+    /// - Parameter issuer: our own.
+    package func configuration(issuer: String) -> JSONObject {
+        func list(_ items: [String]) -> JSONValue { .array(items.map(JSONValue.string)) }
+        var configuration: JSONObject = [
+            "stream_id": .string(id), "iss": .string(issuer), "aud": .string(audience),
+            "events_supported": list(SecurityEventURI.supported),
+        ]
+        configuration["events_requested"] = requested.map(list)
+        configuration["events_delivered"] = list(delivered)
+        configuration["delivery"] = .object([
+            "method": .string(isPolled ? StreamDelivery.pollMethod : StreamDelivery.pushMethod), "endpoint_url": .string(url),
+        ])
+        configuration["description"] = description.map(JSONValue.string)
+        return configuration
+    }
+
+    /// The status (section 8.1.2).
+    package var statusObject: JSONObject {
+        var object: JSONObject = ["stream_id": .string(id), "status": .string(status.rawValue)]
+        object["reason"] = reason.map(JSONValue.string)
+        return object
+    }
+}
+
+extension EventStream {
+    /// What `init(row:)` reads; with `event_streams s`, its endpoint `e` and the team `t` of the stream.
+    static let select: SQL = """
+        SELECT s.endpoint_id, s.stream_id, t.handle, e.audience, s.is_polled, e.url, s.status, s.reason, s.requested, s.description,
+            s.created_at,
+            (SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending') AS pending,
+            (SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked') AS parked
+        FROM event_streams s JOIN event_endpoints e ON e.id = s.endpoint_id AND e.removed_at IS NULL
+        LEFT JOIN teams t ON t.id = s.team_id
+        """
+
+    init(row: SQLRow) throws(StoreFailure) {
+        let requested: [String]?
+        do {
+            requested = try (row["requested"] as String?).map { text in
+                try StrictJSON.parse(Array(text.utf8), limit: text.utf8.count).array?.compactMap(\.string) ?? []
+            }
+        } catch let failure as StoreFailure {
+            throw failure
+        } catch {
+            throw .permanent(.unexpectedData, "what a stream requests cannot be read")
+        }
+        try self.init(
+            number: row["endpoint_id"], id: row["stream_id"], teamID: row["handle"], audience: row["audience"],
+            isPolled: row["is_polled"], url: row["url"], status: row["status"], reason: row["reason"], requested: requested,
+            description: row["description"], createdAt: row["created_at"], pending: row["pending"], parked: row["parked"])
+    }
+}

@@ -1,0 +1,100 @@
+// Which security event a change is: the one place where our types become URIs and payloads.
+
+import Accounts
+import JSON
+import SharedSignals
+
+package enum StreamEvents {
+    /// The URI of a type.
+    package static func uri(_ type: EventType) -> String {
+        switch type {
+        case .emailDisabled: SecurityEventURI.emailDisabled
+        case .emailEnabled: SecurityEventURI.emailEnabled
+        case .consentRevoked, .sessionRevoked: SecurityEventURI.sessionRevoked
+        case .accountDelete: SecurityEventURI.accountPurged
+        case .checkObjected: SecurityEventURI.decisionObjected
+        case .spamComplaint: SecurityEventURI.complaint
+        case .identifierChanged: SecurityEventURI.identifierChanged
+        case .credentialChange: SecurityEventURI.credentialChange
+        case .assuranceLevelChange: SecurityEventURI.assuranceLevelChange
+        case .inboxSuspended: SecurityEventURI.inboxSuspended
+        case .refusals: SecurityEventURI.refusals
+        case .streamUpdated: SecurityEventURI.streamUpdated
+        case .verification, .test: SecurityEventURI.verification
+        }
+    }
+
+    /// `events_delivered` of what a receiver requested, nil for all; URIs that mean nothing to us are left out.
+    static func delivered(_ requested: [String]?) -> [String] {
+        SecurityEventURI.supported.filter { requested?.contains($0) ?? true }
+    }
+
+    /// The types of what a receiver requested, as `event_streams.types` has them.
+    static func types(_ requested: [String]?) -> String? {
+        guard let requested else { return nil }
+        return EventType.allCases.filter { requested.contains(uri($0)) }.map(\.rawValue).joined(separator: " ")
+    }
+
+    /// The levels of assurance are those of `acr` in identity tokens, with `mail` for a link or a code by mail.
+    static let assuranceNamespace = "postern"
+
+    /// The SET of an event. The same values give the same claims, so that a repetition says the same.
+    /// - Parameters:
+    ///   - stream: `stream_id`.
+    ///   - issuer: our own.
+    package static func token(_ event: OutboxEvent, stream: String, issuer: String) -> SecurityEventToken {
+        SecurityEventToken(
+            issuer: issuer, audience: event.audience, id: event.jti, issuedAt: event.createdAt,
+            transaction: event.transaction ?? event.jti, happenedAt: event.eventTime / 1_000,
+            event: self.event(event, stream, issuer))
+    }
+
+    private static func event(_ event: OutboxEvent, _ stream: String, _ issuer: String) -> SecurityEvent {
+        let uri = uri(event.type)
+        let user = SubjectIdentifier.issuerSubject(issuer: issuer, subject: event.sub)
+        let time = event.eventTime / 1_000
+        func caep(_ initiator: SecurityEvent.Initiator, _ reason: String, _ claims: JSONObject = [:]) -> SecurityEvent {
+            .caep(uri, of: user, at: time, by: initiator, reason: reason, claims)
+        }
+        let words = (event.detail ?? "").split(separator: " ").map { JSONValue.string(String($0)) }
+        switch event.type {
+        case .emailDisabled, .emailEnabled:
+            var payload: JSONObject = ["event_timestamp": .integer(time)]
+            payload["email"] = event.email.map(JSONValue.string)
+            return SecurityEvent(uri, of: user, payload)
+        case .accountDelete: return SecurityEvent(uri, of: user)
+        case .identifierChanged:
+            // The subject is the address of before (RISC 1.0 section 2.5); where it is gone, the account.
+            var payload: JSONObject = [:]
+            payload["new-value"] = event.email.map(JSONValue.string)
+            return SecurityEvent(uri, of: event.detail.map(SubjectIdentifier.email) ?? user, payload)
+        case .consentRevoked: return caep(.user, "The user no longer uses the app.")
+        case .sessionRevoked: return caep(.user, "The user ended all sessions.")
+        case .credentialChange:
+            guard words.count == 2 else { return caep(.user, "A passkey changed.") }
+            return caep(
+                .user, words[0] == "create" ? "The user added a passkey." : "The user removed a passkey.",
+                ["change_type": words[0], "credential_type": words[1]])
+        case .assuranceLevelChange:
+            guard words.count == 3 else { return caep(.user, "How the user can sign in changed.") }
+            return caep(
+                .user, "How the user can sign in changed.",
+                [
+                    "namespace": .string(assuranceNamespace), "previous_level": words[0], "current_level": words[1],
+                    "change_direction": words[2],
+                ])
+        case .checkObjected:
+            var payload: JSONObject = ["event_timestamp": .integer(time)]
+            payload["decision_id"] = event.decisionID.map(JSONValue.string)
+            return SecurityEvent(uri, of: user, payload)
+        case .inboxSuspended, .spamComplaint: return SecurityEvent(uri, of: user, ["event_timestamp": .integer(time)])
+        case .refusals, .streamUpdated:
+            let payload = event.detail.flatMap { try? StrictJSON.parseObject(Array($0.utf8), limit: $0.utf8.count) }
+            return SecurityEvent(uri, of: .opaque(stream), payload ?? [:])
+        case .verification, .test:
+            var payload: JSONObject = [:]
+            payload["state"] = event.detail.map(JSONValue.string)
+            return SecurityEvent(uri, of: .opaque(stream), payload)
+        }
+    }
+}

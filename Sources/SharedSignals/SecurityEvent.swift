@@ -1,0 +1,73 @@
+// What happened, and the URIs by which transmitters and receivers call it.
+
+import JSON
+
+/// URIs of events. Those of the RISC Profile 1.0, CAEP 1.0 and SSF 1.0 are theirs; what these do not have is ours.
+package enum SecurityEventURI {
+    private static let openID = "https://schemas.openid.net/secevent/"
+
+    // MARK: RISC
+
+    package static let accountPurged = openID + "risc/event-type/account-purged"
+    package static let accountDisabled = openID + "risc/event-type/account-disabled"
+    package static let identifierChanged = openID + "risc/event-type/identifier-changed"
+    package static let credentialCompromise = openID + "risc/event-type/credential-compromise"
+    /// Deprecated for `sessionRevoked`; receivers still see it.
+    package static let sessionsRevoked = openID + "risc/event-type/sessions-revoked"
+
+    // MARK: CAEP
+
+    package static let sessionRevoked = openID + "caep/event-type/session-revoked"
+    package static let credentialChange = openID + "caep/event-type/credential-change"
+    package static let assuranceLevelChange = openID + "caep/event-type/assurance-level-change"
+    package static let deviceComplianceChange = openID + "caep/event-type/device-compliance-change"
+
+    // MARK: Streams
+
+    package static let verification = openID + "ssf/event-type/verification"
+    package static let streamUpdated = openID + "ssf/event-type/stream-updated"
+
+    // MARK: Ours
+
+    package static let emailDisabled = "urn:postern:event:email-disabled"
+    package static let emailEnabled = "urn:postern:event:email-enabled"
+    package static let inboxSuspended = "urn:postern:event:inbox-suspended"
+    package static let refusals = "urn:postern:event:refusals"
+    package static let decisionObjected = "urn:postern:event:decision-objected"
+    package static let complaint = "urn:postern:event:complaint"
+
+    /// `events_supported`: what a stream may have, besides events about itself.
+    package static let supported = [
+        accountPurged, identifierChanged, sessionRevoked, credentialChange, assuranceLevelChange, emailDisabled, emailEnabled,
+        inboxSuspended, refusals, decisionObjected, complaint,
+    ]
+}
+
+/// One event of a security event token.
+package struct SecurityEvent: Sendable, Hashable {
+    package let uri: String
+    package let subject: SubjectIdentifier
+    package let payload: JSONObject
+
+    package init(_ uri: String, of subject: SubjectIdentifier, _ payload: JSONObject = [:]) {
+        (self.uri, self.subject, self.payload) = (uri, subject, payload)
+    }
+
+    /// Who made a change (CAEP 1.0 section 2).
+    package enum Initiator: String, Sendable { case admin, user, policy, system }
+
+    /// A CAEP event, with the claims that each of them may have.
+    /// - Parameters:
+    ///   - at: seconds since 1970.
+    ///   - reason: for administrators, in English; never empty, as the interoperability profile wants one.
+    package static func caep(
+        _ uri: String, of subject: SubjectIdentifier, at time: Int64, by initiator: Initiator, reason: String,
+        _ claims: JSONObject = [:]
+    ) -> SecurityEvent {
+        var payload = claims
+        payload["event_timestamp"] = .integer(time)
+        payload["initiating_entity"] = .string(initiator.rawValue)
+        payload["reason_admin"] = .object(["en": .string(reason)])
+        return SecurityEvent(uri, of: subject, payload)
+    }
+}

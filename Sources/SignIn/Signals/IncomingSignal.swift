@@ -1,0 +1,97 @@
+// Security event tokens of other transmitters: verified, and what they mean to policies.
+
+import JSON
+import SharedSignals
+
+/// A SET that another transmitter sent, after every check of it but who it is for.
+package struct IncomingSignal: Sendable {
+    /// What policies read as `account.last_risk_event`.
+    package enum Kind: String, Sendable, Hashable, CaseIterable {
+        case sessionRevoked = "session-revoked"
+        case credentialCompromise = "credential-compromise"
+        case credentialChange = "credential-change"
+        case accountDisabled = "account-disabled"
+        case deviceComplianceChange = "device-compliance-change"
+    }
+
+    package let issuer: String
+    /// `jti`.
+    package let id: String
+    package let audience: [String]
+    /// The subject as this issuer calls it; nil where the token names none of its own.
+    package let subject: String?
+    /// Nil for what says nothing of a risk.
+    package let kind: Kind?
+    /// Seconds since 1970.
+    package let happenedAt: Int64
+
+    /// A SET that is not taken: the code for its sender, and a sentence that repeats nothing of it.
+    package struct Refusal: Error, Sendable, Hashable, CustomStringConvertible {
+        package let error: SETError
+        package let description: String
+
+        package init(_ error: SETError, _ description: String) { (self.error, self.description) = (error, description) }
+    }
+
+    private static let known: Set<String> = [
+        SecurityEventURI.sessionRevoked, SecurityEventURI.sessionsRevoked, SecurityEventURI.credentialCompromise,
+        SecurityEventURI.credentialChange, SecurityEventURI.accountDisabled, SecurityEventURI.deviceComplianceChange,
+    ]
+
+    /// Checks a SET: type, signature, issuer, age, and what RFC 8417 and SSF 1.0 want of its claims.
+    /// - Parameter now: seconds since 1970.
+    package init(_ token: CompactJWS, issuer configured: IssuerConfiguration, keys: JWKSet, now: Int64) throws(Refusal) {
+        // Without it an identity token could pass for an event (SSF 1.0 section 4.1.6).
+        guard token.type?.lowercased() == SecurityEventToken.type else {
+            throw Refusal(.invalidRequest, "typ is not \(SecurityEventToken.type)")
+        }
+        do throws(TokenRejection) {
+            try TokenChecks.signature(token, algorithms: configured.algorithms, keys: keys)
+        } catch {
+            throw Refusal(.invalidKey, error.reason)
+        }
+        let read: SecurityEventToken
+        do {
+            let claims = try StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength)
+            read = try SecurityEventToken(claims: claims, known: Self.known)
+        } catch let error as SharedSignalsError {
+            throw Refusal(.invalidRequest, error.description)
+        } catch {
+            throw Refusal(.invalidRequest, "the claims are not valid JSON")
+        }
+        guard read.issuer.hasSameOctets(as: configured.issuer) else { throw Refusal(.invalidIssuer, "another issuer's") }
+        guard read.issuedAt <= now &+ configured.leeway, read.issuedAt >= now &- IncomingEvent.maximumAge else {
+            throw Refusal(.invalidRequest, "iat is in the future, or over 7 days ago")
+        }
+        (issuer, id, audience) = (read.issuer, read.id, read.audience)
+        subject =
+            read.event.subject.ofUser.lazy.compactMap { identifier in
+                guard case .issuerSubject(let issuer, let subject) = identifier.subject,
+                    issuer.hasSameOctets(as: configured.issuer)
+                else { return nil }
+                return subject
+            }.first
+        kind = Self.kind(read.event)
+        let stated = read.event.payload["event_timestamp"]?.number?.floor ?? read.happenedAt ?? read.issuedAt
+        // Transmitters of the drafts sent milliseconds.
+        happenedAt = max(0, stated > 100_000_000_000 ? stated / 1_000 : stated)
+    }
+
+    private static func kind(_ event: SecurityEvent) -> Kind? {
+        switch event.uri {
+        case SecurityEventURI.sessionRevoked, SecurityEventURI.sessionsRevoked: .sessionRevoked
+        case SecurityEventURI.credentialCompromise: .credentialCompromise
+        // That a user adds or renews a credential is no risk; that one is taken back may be.
+        case SecurityEventURI.credentialChange: event.payload["change_type"] == "revoke" ? .credentialChange : nil
+        case SecurityEventURI.accountDisabled: .accountDisabled
+        case SecurityEventURI.deviceComplianceChange:
+            event.payload["current_status"] == "not-compliant" ? .deviceComplianceChange : nil
+        default: nil
+        }
+    }
+}
+
+extension IncomingSignal: CustomStringConvertible, CustomReflectable {
+    package var description: String { "<signal>" }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
+}

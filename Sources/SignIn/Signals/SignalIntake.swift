@@ -1,0 +1,54 @@
+// Takes security event tokens of configured issuers, however they come.
+
+import Accounts
+import Logging
+import NIOPosix
+import SharedSignals
+
+/// One for routes and for what fetches.
+package struct SignalIntake: Sendable {
+    private let store: Store
+    private let keys: any VerificationKeySource
+    /// Our own `iss`: an audience for all apps; nil where there is none.
+    private let ownIssuer: String?
+    private let now: @Sendable () -> Int64
+    private let logger: Logger
+
+    package init(
+        _ store: Store, keys: any VerificationKeySource, ownIssuer: String?, now: @escaping @Sendable () -> Int64, logger: Logger
+    ) {
+        (self.store, self.keys, self.ownIssuer, self.now, self.logger) = (store, keys, ownIssuer, now, logger)
+    }
+
+    /// Takes a SET: once this returns it is stored, and its sender need not send it again; the token's `jti`.
+    /// Throws `IncomingSignal.Refusal` for what is refused for ever, `KeysUnavailable` and `StoreFailure` for what may be taken
+    /// later.
+    package func take(_ text: String, of issuer: IssuerConfiguration) async throws -> String {
+        let token: CompactJWS
+        do throws(TokenRejection) { token = try CompactJWS(text) } catch {
+            throw IncomingSignal.Refusal(.invalidRequest, error.reason)
+        }
+        guard let keyID = token.keyID else { throw IncomingSignal.Refusal(.invalidKey, "kid is missing") }
+        let keys = try await keys.keys(of: issuer, for: keyID)
+        let time = now()
+        let signal = try IncomingSignal(token, issuer: issuer, keys: keys, now: time)
+        let outcome = try await NIOThreadPool.singleton.runIfActive { [store, ownIssuer] in
+            let isForAll = signal.audience.contains { $0.hasSameOctets(as: ownIssuer ?? "") }
+            let client = try isForAll ? nil : signal.audience.first { try store.apps.isClient($0) }
+            guard isForAll || client != nil else {
+                throw IncomingSignal.Refusal(.invalidAudience, "it is for another audience")
+            }
+            guard let kind = signal.kind, let subject = signal.subject else { return ExternalEventOutcome.unknownType }
+            let event = ExternalRiskEvent(
+                issuer: signal.issuer, jti: signal.id, subject: subject, clientID: client, kind: kind.rawValue,
+                happenedAt: signal.happenedAt)
+            return try store.externalEvents.note(event, Change(actor: "issuer:\(issuer.name)", now: time))
+        }
+        logger.info(
+            "signal",
+            metadata: [
+                "issuer": "\(issuer.name)", "type": "\(signal.kind?.rawValue ?? "other")", "outcome": "\(outcome.rawValue)",
+            ])
+        return signal.id
+    }
+}

@@ -1,0 +1,131 @@
+// SETs of other transmitters: taken once, refused by name, and never more than a signal.
+
+import Accounts
+import Decisions
+import Foundation
+import JSON
+import SharedSignals
+import SignIn
+import Testing
+
+@Suite struct SignalIntakeTests {
+    private typealias Fixture = NotificationTests.Fixture
+
+    private static func claims(
+        _ fixture: Fixture, _ uri: String, _ payload: JSONObject = [:], jti: String, subject: SubjectIdentifier? = nil
+    ) -> JSONObject {
+        SecurityEventToken(
+            issuer: NotificationTests.iss, audience: "com.juice", id: jti, issuedAt: fixture.fixture.now, transaction: nil,
+            happenedAt: nil,
+            event: SecurityEvent(
+                uri, of: subject ?? .issuerSubject(issuer: NotificationTests.iss, subject: "001.abc"), payload)
+        ).claims
+    }
+
+    private static func push(
+        _ fixture: Fixture, _ claims: JSONObject, by key: IdentitySigningKey? = nil, type: String? = SecurityEventToken.type,
+        to issuer: String = "apple"
+    ) async throws -> Response {
+        try await fixture.fixture.ask(
+            .post, "/v1/notifications/\(issuer)", body: (key ?? fixture.key).sign(claims, type: type),
+            headers: ["Content-Type": SecurityEventToken.mediaType])
+    }
+
+    private static func history(_ fixture: Fixture) throws -> GrantHistory {
+        let client = try #require(try fixture.fixture.store.clients.client("com.juice"))
+        return try #require(
+            try fixture.fixture.store.history.history(
+                team: client.teamNumber, group: client.groupNumber,
+                subject: .external(issuer: NotificationTests.iss, subject: "001.abc"), now: fixture.fixture.now))
+    }
+
+    @Test func eachKindOfRiskIsCountedOnceAndChangesNothingElse() async throws {
+        let fixture = try await Fixture()
+        #expect(try Self.history(fixture).riskEvents30d == 0 && Self.history(fixture).lastRiskEvent == nil)
+        let events: [(String, JSONObject, String)] = [
+            (SecurityEventURI.sessionRevoked, [:], "session-revoked"),
+            (SecurityEventURI.sessionsRevoked, [:], "session-revoked"),
+            (SecurityEventURI.credentialCompromise, ["credential_type": "password"], "credential-compromise"),
+            (SecurityEventURI.credentialChange, ["change_type": "revoke", "credential_type": "password"], "credential-change"),
+            (
+                SecurityEventURI.deviceComplianceChange, ["current_status": "not-compliant", "previous_status": "compliant"],
+                "device-compliance-change"
+            ),
+            (SecurityEventURI.accountDisabled, ["reason": "hijacking"], "account-disabled"),
+        ]
+        for (number, (uri, payload, kind)) in events.enumerated() {
+            for _ in 0..<2 {
+                let taken = try await Self.push(fixture, Self.claims(fixture, uri, payload, jti: "j\(number)"))
+                #expect(taken.status == 202 && taken.text.isEmpty, "\(uri): \(taken.text)")
+            }
+            #expect(try Self.history(fixture).riskEvents30d == Int64(number + 1))
+            #expect(try Self.history(fixture).lastRiskEvent == kind)
+        }
+        #expect(try fixture.state() == .authorized)
+        #expect(try fixture.fixture.store.outbox.events().isEmpty)
+        // After a month it is forgotten.
+        fixture.fixture.now += 31 * 86_400
+        #expect(try Self.history(fixture).riskEvents30d == 0 && Self.history(fixture).lastRiskEvent == nil)
+    }
+
+    @Test func whatIsNoRiskOrNoOneKnownIsAcceptedAndLeftAlone() async throws {
+        let fixture = try await Fixture()
+        let revoked = SecurityEventURI.sessionRevoked
+        let harmless: [JSONObject] = [
+            Self.claims(fixture, SecurityEventURI.verification, ["state": "x"], jti: "1", subject: .opaque("stream")),
+            Self.claims(fixture, SecurityEventURI.credentialChange, ["change_type": "create"], jti: "2"),
+            Self.claims(fixture, SecurityEventURI.deviceComplianceChange, ["current_status": "compliant"], jti: "3"),
+            Self.claims(fixture, "urn:example:new", jti: "4"),
+            Self.claims(fixture, revoked, jti: "5", subject: .issuerSubject(issuer: "https://other.example", subject: "001.abc")),
+            Self.claims(fixture, revoked, jti: "6", subject: .issuerSubject(issuer: NotificationTests.iss, subject: "unknown")),
+            Self.claims(fixture, revoked, jti: "7", subject: .email("x@home.example")),
+        ]
+        for claims in harmless { #expect(try await Self.push(fixture, claims).status == 202) }
+        #expect(try Self.history(fixture).riskEvents30d == 0)
+        // Within a complex subject, and for all apps at once, it counts.
+        let complex = try SubjectIdentifier([
+            "format": "complex",
+            "user": .object(SubjectIdentifier.issuerSubject(issuer: NotificationTests.iss, subject: "001.abc").json),
+        ])
+        var claims = Self.claims(fixture, revoked, jti: "8", subject: complex)
+        claims["aud"] = .array(["https://id.example"])
+        #expect(try await Self.push(fixture, claims).status == 202)
+        #expect(try Self.history(fixture).riskEvents30d == 1)
+    }
+
+    @Test func whatIsWrongIsNamedAsTheRFCHasIt() async throws {
+        let fixture = try await Fixture()
+        let (stranger, _) = try IdentitySigningKey.generate()
+        let good = Self.claims(fixture, SecurityEventURI.sessionRevoked, jti: "1")
+        func changed(_ name: String, _ value: JSONValue?) -> JSONObject {
+            var claims = good
+            claims[name] = value
+            return claims
+        }
+        func expect(_ code: String, _ answer: Response, _ line: Int = #line) {
+            #expect(answer.status == 400 && answer.json["err"].string == code, "line \(line): \(answer.status) \(answer.text)")
+            #expect(answer.headers[.contentType] == "application/json" && answer.headers[.contentLanguage] == "en")
+            #expect(answer.json["description"].string?.isEmpty == false)
+        }
+        expect("invalid_key", try await Self.push(fixture, good, by: stranger))
+        expect("invalid_issuer", try await Self.push(fixture, changed("iss", "https://other.example")))
+        expect("invalid_audience", try await Self.push(fixture, changed("aud", "com.unknown")))
+        expect("invalid_audience", try await Self.push(fixture, changed("aud", nil)))
+        expect("invalid_request", try await Self.push(fixture, good, type: "JWT"))
+        expect("invalid_request", try await Self.push(fixture, good, type: nil))
+        expect("invalid_request", try await Self.push(fixture, changed("sub", "001.abc")))
+        expect("invalid_request", try await Self.push(fixture, changed("exp", .integer(fixture.fixture.now + 60))))
+        expect("invalid_request", try await Self.push(fixture, changed("sub_id", nil)))
+        expect("invalid_request", try await Self.push(fixture, changed("events", "{}")))
+        expect("invalid_request", try await Self.push(fixture, changed("iat", .integer(fixture.fixture.now - 8 * 86_400))))
+        expect("invalid_request", try await Self.push(fixture, changed("iat", .integer(fixture.fixture.now + 3_600))))
+        for body in ["", "x", "a.b.c", "{}"] {
+            expect(
+                "invalid_request",
+                try await fixture.fixture.ask(
+                    .post, "/v1/notifications/apple", body: body, headers: ["Content-Type": SecurityEventToken.mediaType]))
+        }
+        #expect(try await Self.push(fixture, good, to: "nobody").status == 404)
+        #expect(try Self.history(fixture).riskEvents30d == 0)
+    }
+}

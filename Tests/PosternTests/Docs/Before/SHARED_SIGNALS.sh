@@ -1,0 +1,3 @@
+installation; juice
+set_key provider issuer https://id.example
+service

@@ -101,10 +101,15 @@ package struct DeclaredEndpoint: Sendable, Hashable {
     package var allowsHTTP: Bool
     /// Whether addresses are taken that are not globally reachable.
     package var allowsPrivate: Bool
+    /// The form of its notifications: `apple` or `apple-2025`.
+    package var dialect: String
 
-    package init(url: String, allowsHTTP: Bool = false, allowsPrivate: Bool = false) {
-        (self.url, self.allowsHTTP, self.allowsPrivate) = (url, allowsHTTP, allowsPrivate)
+    package init(url: String, allowsHTTP: Bool = false, allowsPrivate: Bool = false, dialect: String = dialects[0]) {
+        (self.url, self.allowsHTTP, self.allowsPrivate, self.dialect) = (url, allowsHTTP, allowsPrivate, dialect)
     }
+
+    /// The one that is meant where none is named comes first.
+    package static let dialects = ["apple", "apple-2025"]
 }
 
 /// A list that policies read. Its entries are data, which change between two runs: they are no part of a declaration.

@@ -13,7 +13,7 @@ package enum DeclarationKeys {
         "policy",
     ]
     package static let nonce = ["form", "required"]
-    package static let endpoint = ["url", "allow_http", "allow_private"]
+    package static let endpoint = ["url", "allow_http", "allow_private", "dialect"]
     package static let list = ["kind"]
     package static let policy = ["folder", "hash", "default"]
 }
@@ -189,7 +189,11 @@ private struct FileReading {
         else { return .unsaid }
         let reader = reader
         let flag = { (key: String) in fields[key].flatMap { reader.flag($0, "'\(key)'") } ?? false }
-        return .some(DeclaredEndpoint(url: url, allowsHTTP: flag("allow_http"), allowsPrivate: flag("allow_private")))
+        let dialects = DeclaredEndpoint.dialects
+        return .some(
+            DeclaredEndpoint(
+                url: url, allowsHTTP: flag("allow_http"), allowsPrivate: flag("allow_private"),
+                dialect: fields["dialect"].flatMap { reader.word($0, "dialect", among: dialects) } ?? dialects[0]))
     }
 
     private mutating func lists(_ node: Node, team: String?) -> [String: DeclaredList] {

@@ -70,11 +70,12 @@ package struct DeclarationWriter {
 
     private mutating func endpoint(_ endpoint: Declared<DeclaredEndpoint>, _ depth: Int) {
         guard let endpoint = endpoint.value else { return }
-        guard endpoint.allowsHTTP || endpoint.allowsPrivate else { return line(depth, "endpoint", endpoint.url) }
+        guard endpoint != DeclaredEndpoint(url: endpoint.url) else { return line(depth, "endpoint", endpoint.url) }
         line(depth, "endpoint", nil)
         line(depth + 1, "url", endpoint.url)
         if endpoint.allowsHTTP { raw(depth + 1, "allow_http", "true") }
         if endpoint.allowsPrivate { raw(depth + 1, "allow_private", "true") }
+        if endpoint.dialect != DeclaredEndpoint.dialects[0] { line(depth + 1, "dialect", endpoint.dialect) }
     }
 
     private mutating func binding(_ policy: Declared<String>, _ depth: Int) {

@@ -201,6 +201,7 @@ private struct Planner {
                 item, isNew: was == nil,
                 [
                     difference("url", was?.url, endpoint.url),
+                    difference("dialect", was?.dialect ?? DeclaredEndpoint.dialects[0], endpoint.dialect),
                     endpoint.allowsPrivate == (was?.allowsPrivate ?? false)
                         ? nil
                         : ("allow_private", was.map { $0.allowsPrivate ? "yes" : "no" }, endpoint.allowsPrivate ? "yes" : "no"),

@@ -35,6 +35,8 @@ package enum SecurityEventURI {
     package static let refusals = "urn:postern:event:refusals"
     package static let decisionObjected = "urn:postern:event:decision-objected"
     package static let complaint = "urn:postern:event:complaint"
+    package static let sourceUnproved = "urn:postern:event:source-unproved"
+    package static let sourceStopped = "urn:postern:event:source-stopped"
 
     /// `events_supported`: what a stream may have, besides events about itself.
     package static let supported = [

@@ -45,9 +45,12 @@ package struct EndpointRoutes: RouteModule {
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         _ = try request.query([])
         let team = context.caller.id
-        // One for each group of apps at the most.
+        // One for each group of apps at the most; streams are at /ssf/stream.
         return try await .json(
-            parts.run { EndpointList(items: try $0.endpoints.endpoints(team: team).map(EndpointView.init)) })
+            parts.run { store in
+                let endpoints = try store.endpoints.endpoints(team: team).filter { $0.dialect != .sharedSignals }
+                return EndpointList(items: endpoints.map(EndpointView.init))
+            })
     }
 
     /// By https, and to addresses that everyone can reach: anything else is the administrator's to allow.

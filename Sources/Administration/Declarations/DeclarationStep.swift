@@ -61,7 +61,7 @@ struct DeclarationStep {
             guard let endpoint = declared?.value else { throw Self.lost }
             _ = try store.endpoints.set(
                 team: team, app: app, url: EndpointURL(endpoint.url), allowsHTTP: endpoint.allowsHTTP,
-                allowsPrivate: endpoint.allowsPrivate, change)
+                allowsPrivate: endpoint.allowsPrivate, dialect: EventDialect(rawValue: endpoint.dialect), change)
         case .binding(let team, let app):
             let target: PolicyBindingTarget = app.map { .app($0) } ?? .team(team)
             if isRemoval { return try store.policies.unbind(target, change) }

@@ -24,7 +24,8 @@ extension Store {
 
     private func declared(_ team: Team, _ bindings: [PolicyBindingTarget: String]) throws(StoreFailure) -> DeclaredTeam {
         let redirects = try clients.redirects(team: team.id)
-        let endpoints = try self.endpoints.endpoints(team: team.id)
+        // Streams are their receivers' own.
+        let endpoints = try self.endpoints.endpoints(team: team.id).filter { $0.dialect != .sharedSignals }
         var apps: [String: DeclaredApp] = [:]
         for app in try self.apps.apps(team: team.id) {
             let settings = try openIDClients.settings(team: team.id, clientID: app.clientID)
@@ -59,6 +60,7 @@ extension Store {
 extension DeclaredEndpoint {
     fileprivate init(_ endpoint: EventEndpoint) {
         self.init(
-            url: endpoint.url.description, allowsHTTP: !endpoint.url.isSecure, allowsPrivate: endpoint.allowsPrivate)
+            url: endpoint.url.description, allowsHTTP: !endpoint.url.isSecure, allowsPrivate: endpoint.allowsPrivate,
+            dialect: endpoint.dialect.rawValue)
     }
 }

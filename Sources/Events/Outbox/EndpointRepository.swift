@@ -13,10 +13,11 @@ package struct EndpointRepository: Sendable {
     ///   - clientID: any app of the group; nil for the group that consent goes to where no app is named.
     ///   - allowsHTTP: without it, `http` is refused.
     ///   - allowsPrivate: whether it may be at an address that is not globally reachable.
-    ///   - dialect: the form of its notifications; never that of a stream, which has a repository of its own.
+    ///   - dialect: the form of its notifications, nil for what it was, Apple's at first; never that of a stream, which has a
+    ///     repository of its own.
     package func set(
         team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
-        dialect: EventDialect = .apple, _ change: Change
+        dialect: EventDialect? = nil, _ change: Change
     ) throws(StoreFailure) -> EventEndpoint {
         guard url.isSecure || allowsHTTP else {
             throw .refused(
@@ -37,9 +38,9 @@ package struct EndpointRepository: Sendable {
                 """
                 INSERT INTO event_endpoints (group_id, audience, url, allow_http, allow_private, dialect, created_at)
                 VALUES (\(group.number), \(group.primaryClientID ?? team.id), \(url.description), \(allowsHTTP),
-                    \(allowsPrivate), \(dialect), \(change.now))
+                    \(allowsPrivate), \(dialect ?? .apple), \(change.now))
                 ON CONFLICT (group_id) DO UPDATE SET url = excluded.url, allow_http = excluded.allow_http,
-                    allow_private = excluded.allow_private, dialect = excluded.dialect
+                    allow_private = excluded.allow_private, dialect = COALESCE(\(dialect), event_endpoints.dialect)
                 """)
             try connection.run(
                 """

@@ -20,6 +20,9 @@ package enum StreamEvents {
         case .inboxSuspended: SecurityEventURI.inboxSuspended
         case .refusals: SecurityEventURI.refusals
         case .streamUpdated: SecurityEventURI.streamUpdated
+        // Of a team's domain, not of an account: they go to endpoints alone.
+        case .sourceUnproved: SecurityEventURI.sourceUnproved
+        case .sourceStopped: SecurityEventURI.sourceStopped
         case .verification, .test: SecurityEventURI.verification
         }
     }
@@ -62,7 +65,7 @@ package enum StreamEvents {
             var payload: JSONObject = ["event_timestamp": .integer(time)]
             payload["email"] = event.email.map(JSONValue.string)
             return SecurityEvent(uri, of: user, payload)
-        case .accountDelete: return SecurityEvent(uri, of: user)
+        case .accountDelete, .sourceUnproved, .sourceStopped: return SecurityEvent(uri, of: user)
         case .identifierChanged:
             // The subject is the address of before (RISC 1.0 section 2.5); where it is gone, the account.
             var payload: JSONObject = [:]

@@ -316,7 +316,8 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "API", "Accounts", "BenchReport", "BenchStores", "Database", "Decisions", "HTTP", "PolicyRules", "PosternPostgres",
+                "API", "Accounts", "BenchReport", "BenchStores", "Database", "Decisions", "HTTP", "PolicyRules",
+                "PosternPostgres",
                 "PosternSQLite", "PostgresHarness", "RiskPolicy", "SignIn", hummingbird, nioCore, logging,
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
         .executableTarget(

@@ -29,8 +29,8 @@ package struct BenchGoal: Codable, Sendable {
     package let text: String
     /// The median of the rounds.
     package let value: Double
-    /// Half of the way from the lowest round to the highest: what the machine's noise makes of the figure; nil where it was measured
-    /// once.
+    /// Half of the way from the lowest round to the highest: what the machine's noise makes of the figure; nil where it was
+    /// measured once.
     package let spread: Double?
     package let bound: Double
     /// Whether the bound is an upper one.
@@ -97,8 +97,8 @@ package struct BenchReport {
         print("")
     }
 
-    /// Puts the results into `.build/bench.json` of the current folder and the goals into `.build/bench-goals.json`; those of other
-    /// benchmarks there are kept.
+    /// Puts the results into `.build/bench.json` of the current folder and the goals into `.build/bench-goals.json`; those of
+    /// other benchmarks there are kept.
     package func write() throws {
         try Self.merge(results, into: "bench.json", by: \.name)
         try Self.merge(goals, into: "bench-goals.json", by: \.text)
@@ -108,7 +108,9 @@ package struct BenchReport {
         let folder = URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent(".build")
         let url = folder.appendingPathComponent(file)
         let names = Set(new.map(name))
-        let kept = ((try? JSONDecoder().decode([Entry].self, from: Data(contentsOf: url))) ?? []).filter { !names.contains(name($0)) }
+        let kept = ((try? JSONDecoder().decode([Entry].self, from: Data(contentsOf: url))) ?? []).filter {
+            !names.contains(name($0))
+        }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

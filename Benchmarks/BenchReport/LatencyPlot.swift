@@ -35,13 +35,17 @@ package enum LatencyPlot {
             let value = pow(10, Double(power))
             parts.append(
                 "<line class=\"grid\" x1=\"\(n(left))\" x2=\"\(n(left + width))\" y1=\"\(n(y(value)))\" y2=\"\(n(y(value)))\"/>")
-            parts.append("<text x=\"\(n(left - 6))\" y=\"\(n(y(value) + 4))\" text-anchor=\"end\">\(power < 0 ? "\(value)" : "\(Int(value))") ms</text>")
+            parts.append(
+                "<text x=\"\(n(left - 6))\" y=\"\(n(y(value) + 4))\" text-anchor=\"end\">\(power < 0 ? "\(value)" : "\(Int(value))") ms</text>"
+            )
         }
         for percent in percents where marked.contains(percent) {
             parts.append(
-                "<line class=\"grid\" x1=\"\(n(x(percent)))\" x2=\"\(n(x(percent)))\" y1=\"\(n(top))\" y2=\"\(n(top + height))\"/>")
+                "<line class=\"grid\" x1=\"\(n(x(percent)))\" x2=\"\(n(x(percent)))\" y1=\"\(n(top))\" y2=\"\(n(top + height))\"/>"
+            )
             parts.append(
-                "<text x=\"\(n(x(percent)))\" y=\"\(n(top + height + 18))\" text-anchor=\"middle\">\(percent == 50 || percent == 90 || percent == 99 ? "\(Int(percent))" : "\(percent)") %</text>")
+                "<text x=\"\(n(x(percent)))\" y=\"\(n(top + height + 18))\" text-anchor=\"middle\">\(percent == 50 || percent == 90 || percent == 99 ? "\(Int(percent))" : "\(percent)") %</text>"
+            )
         }
         var names: [String] = []
         for (index, curve) in curves.enumerated() {

@@ -12,7 +12,8 @@ package struct MeasuredLoad: Sendable {
     package var line: String {
         String(format: "%8.0f requests/s  ", result.requestsPerSecond) + result.latencies.line
             + String(format: "  %4.0f µs of processor each", processorTime)
-            + (result.refused > 0 ? String(format: "  refused %.1f %%", 100 * Double(result.refused) / Double(result.answered)) : "")
+            + (result.refused > 0
+                ? String(format: "  refused %.1f %%", 100 * Double(result.refused) / Double(result.answered)) : "")
             + (result.failures > 0 ? "  FAILED: \(result.failures)" : "")
     }
 }
@@ -60,7 +61,9 @@ package struct LoadTarget: Sendable {
         let octets = pipe.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         let spent = Self.processorTime - before
-        guard process.terminationStatus == 0 else { throw LoadError(description: "http-load ended with \(process.terminationStatus)") }
+        guard process.terminationStatus == 0 else {
+            throw LoadError(description: "http-load ended with \(process.terminationStatus)")
+        }
         let result = try JSONDecoder().decode(LoadResult.self, from: octets)
         return MeasuredLoad(result: result, processorTime: spent / Double(max(1, result.answered)) * 1e6)
     }

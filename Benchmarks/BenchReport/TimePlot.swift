@@ -34,9 +34,11 @@ package enum TimePlot {
             for step in 0...2 {
                 let value = most * Double(step) / 2
                 parts.append(
-                    "<line class=\"grid\" x1=\"\(n(left))\" x2=\"\(n(left + width))\" y1=\"\(n(y(value)))\" y2=\"\(n(y(value)))\"/>")
+                    "<line class=\"grid\" x1=\"\(n(left))\" x2=\"\(n(left + width))\" y1=\"\(n(y(value)))\" y2=\"\(n(y(value)))\"/>"
+                )
                 parts.append(
-                    "<text x=\"\(n(left - 6))\" y=\"\(n(y(value) + 4))\" text-anchor=\"end\">\(String(format: "%.3g", value))</text>")
+                    "<text x=\"\(n(left - 6))\" y=\"\(n(y(value) + 4))\" text-anchor=\"end\">\(String(format: "%.3g", value))</text>"
+                )
             }
             for (number, line) in panel.lines.enumerated() {
                 let points = line.points.map { "\(n(x($0.minute))),\(n(y($0.value)))" }.joined(separator: " ")

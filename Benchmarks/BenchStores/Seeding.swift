@@ -21,11 +21,17 @@ package enum Engine: String, CaseIterable, Sendable {
 
     /// `i` as 16 digits.
     package var digits: String { self == .sqlite ? "printf('%016d', n.i)" : "lpad(n.i::text, 16, '0')" }
-    package var octets: String { self == .sqlite ? "CAST(printf('%016d', n.i) AS BLOB)" : "convert_to(lpad(n.i::text, 16, '0'), 'UTF8')" }
+    package var octets: String {
+        self == .sqlite ? "CAST(printf('%016d', n.i) AS BLOB)" : "convert_to(lpad(n.i::text, 16, '0'), 'UTF8')"
+    }
     /// As many octets as a sealed inbox has.
-    package var sealed: String { self == .sqlite ? "randomblob(94)" : "decode(repeat(md5(n.i::text), 5) || repeat('00', 14), 'hex')" }
+    package var sealed: String {
+        self == .sqlite ? "randomblob(94)" : "decode(repeat(md5(n.i::text), 5) || repeat('00', 14), 'hex')"
+    }
     /// What makes filling fast: for this transaction, and only here.
-    package var prologue: String { self == .sqlite ? "PRAGMA cache_size = -500000;" : "SET LOCAL session_replication_role = replica;" }
+    package var prologue: String {
+        self == .sqlite ? "PRAGMA cache_size = -500000;" : "SET LOCAL session_replication_role = replica;"
+    }
 }
 
 package enum Seeding {
@@ -37,8 +43,8 @@ package enum Seeding {
 
     package static func localPart(_ number: Int) -> String { String(format: "%016d", number) }
 
-    /// Adds users, inboxes, accounts, grants and addresses 1 to `count`, who were asked about 100 days ago and did something since.
-    /// Their inboxes can be opened once they are sealed.
+    /// Adds users, inboxes, accounts, grants and addresses 1 to `count`, who were asked about 100 days ago and did something
+    /// since. Their inboxes can be opened once they are sealed.
     package static func fill(_ store: Store, _ engine: Engine, count: Int, now: Int64 = now) throws {
         let change = Change(actor: "bench", now: now)
         let team = try store.teams.add(id: "bench", name: "Bench", change)

@@ -1,5 +1,5 @@
-// POST /v1/decisions with a million accounts, beside a route of the same server that takes the same body and answers a constant of
-// the same size: at full load, at 70 % of it, and beyond it. Verifying a token's signature is measured apart.
+// POST /v1/decisions with a million accounts, beside a route of the same server that takes the same body and answers a constant
+// of the same size: at full load, at 70 % of it, and beyond it. Verifying a token's signature is measured apart.
 //
 // DecisionBench [--engine sqlite|postgres] [--accounts 1000000] [--log 0] [--seconds 8] [--only tail] [--check]
 //     [--save FILE] [--before FILE] [--plot FILE]
@@ -173,7 +173,8 @@ if logRows > 0 {
     print("while \(removed) are deleted \(load.line)")
     report.add("decisions.\(engine.rawValue).\(accounts).\(logRows).deleting", load.result.latencies)
     report.goal(
-        "\(engine.rawValue), \(logRows) decisions: p99 at 70 % while old ones are deleted, ms", load.result.latencies.percentile(99), 8,
+        "\(engine.rawValue), \(logRows) decisions: p99 at 70 % while old ones are deleted, ms",
+        load.result.latencies.percentile(99), 8,
         atMost: true)
 }
 let flooded = try run("/v1/decisions", connections: 1_024, rate: 1.5 * most)

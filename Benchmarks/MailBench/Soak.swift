@@ -61,7 +61,9 @@ struct Soak {
             let (target, rate, seconds) = (hosts.hosts[host].decisions, decisions / 2, roundSeconds)
             works.append {
                 let load = try target.run("/v1/decisions", seconds: seconds, rate: rate)
-                guard load.result.failures + load.result.refused == 0 else { throw BenchFailure("decisions failed: \(load.line)") }
+                guard load.result.failures + load.result.refused == 0 else {
+                    throw BenchFailure("decisions failed: \(load.line)")
+                }
                 latencies.with { $0.decisions.add(load.result.latencies) }
             }
         }

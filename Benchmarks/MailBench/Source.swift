@@ -86,7 +86,8 @@ struct Source {
         guard running.wait(seconds: 3600, for: { $0 == 0 ? true : nil }) != nil else { throw HarnessError("the source hangs") }
         if let failure = failure.with({ $0 }) { throw HarnessError("the source got \(failure)") }
         return Outcome(
-            deferred: deferred.with { $0 }, latencies: latencies.with { $0 }, seconds: (ContinuousClock.now - start) / .seconds(1))
+            deferred: deferred.with { $0 }, latencies: latencies.with { $0 }, seconds: (ContinuousClock.now - start) / .seconds(1)
+        )
     }
 
     /// What went wrong; nil where nothing did.

@@ -39,7 +39,8 @@ struct Tail {
 
     /// A question about anna.
     static func question(_ fixture: RelayFixture) throws -> String {
-        let account = try JSONSerialization.jsonObject(with: Data(fixture.run(["account", "show", "app", "anna", "--json"]).utf8))
+        let account = try JSONSerialization.jsonObject(
+            with: Data(fixture.run(["account", "show", "app", "anna", "--json"]).utf8))
         guard let sub = (account as? [String: Any])?["sub"] as? String else { throw BenchFailure("no account") }
         return #"{"event":"sign_in","client_id":"\#(clientID)","sub":"\#(sub)"}"#
     }

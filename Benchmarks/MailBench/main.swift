@@ -36,7 +36,8 @@ var report = BenchReport()
     for (contestant, verp) in [(FilterUnderTest.forward, false), (.forward, true), (.reply, false)] {
         let (most, mail, decisions) = try tail.measure(contestant, verp: verp)
         let name = "tail.\(contestant.rawValue)\(verp ? ".verp" : "")"
-        print(String(format: "%@: at 70 %% of %.0f messages/s: ", name, most) + mail.line + "; decisions beside: " + decisions.line)
+        print(
+            String(format: "%@: at 70 %% of %.0f messages/s: ", name, most) + mail.line + "; decisions beside: " + decisions.line)
         fflush(nil)
         report.add(name, mail)
         report.add("\(name).decisions", decisions)

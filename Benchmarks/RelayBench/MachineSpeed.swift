@@ -1,4 +1,5 @@
-// How fast the machine is just now: a fixed piece of work, timed beside each message, so that a bound counts work and not the machine.
+// How fast the machine is just now: a fixed piece of work, timed beside each message, so that a bound counts work and not the
+// machine.
 
 import Foundation
 

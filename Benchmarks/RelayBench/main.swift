@@ -2,9 +2,10 @@
 //
 // RelayBench [--check] [--memory] [WORD…]
 //
-// With words only what holds one of them is measured. The bound is 50 ms for a message or 100 ms for each megabyte, whichever is larger,
-// on a machine of one speed: each message is timed beside a fixed piece of work, and counted in it. With --check a message over its bound
-// makes the exit status 1. With --memory it is measured how much memory each of the messages made to be slow takes, and nothing else.
+// With words only what holds one of them is measured. The bound is 50 ms for a message or 100 ms for each megabyte, whichever is
+// larger, on a machine of one speed: each message is timed beside a fixed piece of work, and counted in it. With --check a
+// message over its bound makes the exit status 1. With --memory it is measured how much memory each of the messages made to be
+// slow takes, and nothing else.
 
 import Foundation
 import HostileMail

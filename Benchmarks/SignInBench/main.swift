@@ -42,7 +42,8 @@ for rate in [full, full / 2] {
         report.goal("sign-ins a second", measured.rate, Double(full) * 0.98, atMost: false)
     } else {
         report.goal("p99 of a whole sign-in at half of that, ms", measured.wholes.percentile(99), 100, atMost: true)
-        report.goal("p99 of a whole sign-in by p50", measured.wholes.percentile(99) / measured.wholes.percentile(50), 10, atMost: true)
+        report.goal(
+            "p99 of a whole sign-in by p50", measured.wholes.percentile(99) / measured.wholes.percentile(50), 10, atMost: true)
     }
 }
 let pages = await crowd.look(perSecond: 300, seconds: seconds, visitors: 50)

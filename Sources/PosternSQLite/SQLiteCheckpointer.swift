@@ -3,11 +3,11 @@
 import Concurrency
 import Database
 
-/// A thread with its own connection, once the log has grown. SQLite itself has the commit that fills the log move all of it, and sync
-/// the file: for as long, no one else could write.
+/// A thread with its own connection, once the log has grown. SQLite itself has the commit that fills the log move all of it, and
+/// sync the file: for as long, no one else could write.
 ///
-/// The log grows meanwhile, so that what came in between is moved too, each time less. The last of it, and the way back to the log's
-/// start, take the writers' turn; they are short.
+/// The log grows meanwhile, so that what came in between is moved too, each time less. The last of it, and the way back to the
+/// log's start, take the writers' turn; they are short.
 final class SQLiteCheckpointer: Sendable {
     private struct State {
         /// Pages of the log at which there is something to do.
@@ -17,8 +17,8 @@ final class SQLiteCheckpointer: Sendable {
         var isClosed = false
     }
 
-    /// How long writers wait for readers who began before the log's pages were moved. Who reads on for longer, a copy for example,
-    /// keeps the log growing until they have ended.
+    /// How long writers wait for readers who began before the log's pages were moved. Who reads on for longer, a copy for
+    /// example, keeps the log growing until they have ended.
     static let timeout = Duration.milliseconds(20)
     /// How long to wait for the writers' turn.
     private static let patience = Duration.seconds(1)

@@ -18,7 +18,8 @@ package final class SQLiteDatabase: Database {
     package static let cacheKibibytes = 2_000
 
     /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the log of decisions and
-    /// counters write again and again are then moved, and synced, once for many commits; by `SQLiteCheckpointer`, beside who writes.
+    /// counters write again and again are then moved, and synced, once for many commits; by `SQLiteCheckpointer`, beside who
+    /// writes.
     package static let checkpointPages = 4000
 
     private let path: String

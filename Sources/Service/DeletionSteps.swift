@@ -4,8 +4,8 @@ import Foundation
 
 /// Deletions of any number of rows, none of which others notice.
 enum DeletionSteps {
-    /// Runs `step` until there was nothing to delete. Between two steps others write for as long as one took, since those who wait for
-    /// their turn would else have every second one at the most. Blocks.
+    /// Runs `step` until there was nothing to delete. Between two steps others write for as long as one took, since those who
+    /// wait for their turn would else have every second one at the most. Blocks.
     /// - Parameter step: deletes some rows, some ten milliseconds' worth; how many, of whatever tables.
     static func run(_ step: () throws -> Int) throws {
         while true {

@@ -28,7 +28,7 @@ import Testing
                 nonce: {form: sha256_hex, required: false}
                 redirect_uris: [https://juice.example/in, "com.juice:/in"]
                 post_logout_redirect_uris: [https://juice.example/bye]
-                endpoint: {url: "http://127.0.0.1:8080/events", allow_http: true, allow_private: true}
+                endpoint: {url: "http://127.0.0.1:8080/events", allow_http: true, allow_private: true, dialect: apple-2025}
           pear:
             name: Pear
             endpoint: HTTPS://Pear.Example/events
@@ -73,7 +73,8 @@ import Testing
         #expect(try store.identityKeys.algorithms().contains(.rs256))
         #expect(try store.apps.decisionApp(clientID: "com.juice")?.nonceForm == .sha256Hex)
         #expect(try store.endpoints.endpoint(team: "pear", app: nil).url.description == "https://pear.example/events")
-        #expect(try store.endpoints.endpoint(team: "juice", app: "com.juice.tablet").allowsPrivate)
+        let endpoint = try store.endpoints.endpoint(team: "juice", app: "com.juice.tablet")
+        #expect(endpoint.allowsPrivate && endpoint.dialect == .apple2025)
         #expect(try store.teams.team("juice").name == "Juice and More")
 
         // One change: a line for the whole, and the lines of its parts under its name.

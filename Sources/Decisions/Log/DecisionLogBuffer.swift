@@ -4,8 +4,8 @@ import Database
 import Synchronization
 
 /// Holds what is to be written; `flush` writes it in transactions of `batch` decisions. Whoever owns it flushes at least every
-/// second, runs `writeBatches`, and flushes again at shutdown: what was added since the last flush is lost when the process is killed.
-/// While the store is away it is kept, up to `capacity`; beyond it decisions are dropped and counted.
+/// second, runs `writeBatches`, and flushes again at shutdown: what was added since the last flush is lost when the process is
+/// killed. While the store is away it is kept, up to `capacity`; beyond it decisions are dropped and counted.
 package final class DecisionLogBuffer: Sendable {
     private struct State {
         var records: [DecisionRecord] = []
@@ -91,9 +91,9 @@ package final class DecisionLogBuffer: Sendable {
 
     // MARK: Room
 
-    /// Waits, where half of the room is taken, until as many decisions were written as wait for it before this one, so that a store
-    /// that writes more slowly than questions come sets their pace. Half: a disk that takes some seconds to sync is noticed by no one.
-    /// Where the store fails no one waits for it.
+    /// Waits, where half of the room is taken, until as many decisions were written as wait for it before this one, so that a
+    /// store that writes more slowly than questions come sets their pace. Half: a disk that takes some seconds to sync is noticed
+    /// by no one. Where the store fails no one waits for it.
     package func waitForRoom(_ executor: any BlockingExecutor) async {
         guard count > capacity / 2 else { return }
         await withCheckedContinuation { continuation in
@@ -125,8 +125,8 @@ package final class DecisionLogBuffer: Sendable {
 
     // MARK: Writing
 
-    /// Writes as soon as a batch has gathered, until the task is cancelled: evenly, and not for a long time now and then. What cannot be
-    /// written waits for the owner's next flush, which says so.
+    /// Writes as soon as a batch has gathered, until the task is cancelled: evenly, and not for a long time now and then. What
+    /// cannot be written waits for the owner's next flush, which says so.
     package func writeBatches(_ executor: any BlockingExecutor) async {
         for await _ in batches { try? await executor.run { try self.flush() } }
     }

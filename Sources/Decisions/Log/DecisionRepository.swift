@@ -177,7 +177,9 @@ extension DatabaseConnection {
     /// The same of many in a few statements.
     func insert(_ records: some Collection<DecisionRecord>) throws(StoreFailure) {
         let teams: Set<Int64> = Set(
-            try values(for: Array(Set(records.map(\.teamNumber)))) { "SELECT id FROM teams WHERE removed_at IS NULL AND id IN \($0)" })
+            try values(for: Array(Set(records.map(\.teamNumber)))) {
+                "SELECT id FROM teams WHERE removed_at IS NULL AND id IN \($0)"
+            })
         let grants: Set<Int64> = Set(
             try values(for: Array(Set(records.compactMap(\.grantNumber)))) { "SELECT id FROM grants WHERE id IN \($0)" })
         let rows = records.filter { teams.contains($0.teamNumber) }.map { record in

@@ -120,8 +120,8 @@ package final class DecisionService: Sendable {
 
     // MARK: Deciding
 
-    /// Answers a question. Throws `DecisionError` only for questions that cannot be taken: a valid one always gets an answer, unless
-    /// there are too many at once (`busy`) or its token cannot be verified now.
+    /// Answers a question. Throws `DecisionError` only for questions that cannot be taken: a valid one always gets an answer,
+    /// unless there are too many at once (`busy`) or its token cannot be verified now.
     package func decide(_ question: DecisionRequest, for team: Requester) async throws -> DecisionReply {
         try question.check()
         let time = try clock()

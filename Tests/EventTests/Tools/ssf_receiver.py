@@ -118,8 +118,9 @@ def push():
 
 
 def poll():
-    wanted, turn, acknowledged, errors = int(os.environ["WANTED"]), 0, [], {}
-    while db.execute("SELECT COUNT(*) FROM taken").fetchone()[0] < wanted or acknowledged:
+    wanted, turn, acknowledged, errors, forgotten = int(os.environ["WANTED"]), 0, [], {}, False
+    # What it forgot to acknowledge comes again.
+    while db.execute("SELECT COUNT(*) FROM taken").fetchone()[0] < wanted or acknowledged or forgotten:
         hosts = open(os.environ["HOSTS"]).read().split()
         turn += 1
         body = {"ack": acknowledged, "setErrs": errors, "maxEvents": 7, "returnImmediately": turn % 3 != 0}
@@ -132,13 +133,15 @@ def poll():
             # Not answered: what was acknowledged may not have been heard, and is said again.
             time.sleep(0.1)
             continue
-        acknowledged, errors = [], {}
+        acknowledged, errors, forgotten = [], {}, False
         for jti, token in answer["sets"].items():
             claims = take(token)
             check(claims["jti"] == jti, "invalid_request", "jti")
             # Now and then it forgets to say so, and gets them again.
             if turn % 5:
                 acknowledged.append(jti)
+            else:
+                forgotten = True
         if not answer["sets"] and not answer.get("moreAvailable"):
             time.sleep(0.05)
     print("done", flush=True)

@@ -12,6 +12,7 @@ struct SocketError: Error, CustomStringConvertible {
 
 final class OpenLoad: Sendable {
     private struct State {
+        var sockets: [Int32]
         var request: RequestText
         /// Connections without a request.
         var idle: [Int]
@@ -30,15 +31,16 @@ final class OpenLoad: Sendable {
         var isQuiet: Bool { first == waiting.count && idle.count == due.count }
     }
 
-    private let sockets: [Int32]
+    private let (host, port): (String, UInt16)
     private let state: Mutex<State>
     /// Whether a connection asks again once it has an answer.
     private let isClosedLoop: Bool
 
     init(host: String, port: UInt16, request: RequestText, connections: Int, isClosedLoop: Bool) throws {
-        sockets = try (0..<connections).map { _ in try Self.connect(host, port) }
+        (self.host, self.port) = (host, port)
         let numbers = 0..<connections
-        state = Mutex(State(request: request, idle: Array(numbers), due: numbers.map { _ in 0 }))
+        let sockets = try numbers.map { _ in try Self.connect(host, port) }
+        state = Mutex(State(sockets: sockets, request: request, idle: Array(numbers), due: numbers.map { _ in 0 }))
         self.isClosedLoop = isClosedLoop
     }
 
@@ -77,7 +79,7 @@ final class OpenLoad: Sendable {
                 next += arrivals.gap()
             }
         } else {
-            for _ in sockets { send(due: Self.now()) }
+            for _ in 0..<state.withLock({ $0.sockets.count }) { send(due: Self.now()) }
             Thread.sleep(forTimeInterval: seconds)
         }
         state.withLock { $0.isOver = true }
@@ -95,43 +97,60 @@ final class OpenLoad: Sendable {
 
     /// A request that is due: now, or once a connection is free.
     private func send(due: UInt64) {
-        let next: (index: Int, octets: [UInt8])? = state.withLock { state in
+        let next: (socket: Int32, octets: [UInt8])? = state.withLock { state in
             guard let index = state.idle.popLast() else {
                 state.waiting.append(due)
                 return nil
             }
             state.due[index] = due
             state.sent += 1
-            return (index, state.request.next())
+            return (state.sockets[index], state.request.next())
         }
-        if let next { write(next.octets, to: next.index) }
+        if let next { write(next.octets, to: next.socket) }
     }
 
-    private func write(_ octets: [UInt8], to index: Int) {
-        // Requests are small: they fit into the socket's buffer.
-        if Glibc.send(sockets[index], octets, octets.count, 0) != octets.count {
+    private func write(_ octets: [UInt8], to socket: Int32) {
+        // Requests are small: they fit into the socket's buffer. What a closed connection does not take is sent again by `reopen`.
+        if Glibc.send(socket, octets, octets.count, 0) != octets.count, errno != EPIPE, errno != ECONNRESET {
             let failure = SocketError("send")
             state.withLock { $0.failure = failure }
         }
     }
 
     private func receive() {
-        var polled = sockets.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        var received = sockets.map { _ in [UInt8]() }
+        var polled = state.withLock { $0.sockets }.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        var received = polled.map { _ in [UInt8]() }
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while poll(&polled, nfds_t(polled.count), 100) >= 0 {
             for index in polled.indices where polled[index].revents != 0 {
-                let count = recv(sockets[index], &buffer, buffer.count, 0)
+                let count = recv(polled[index].fd, &buffer, buffer.count, 0)
                 guard count > 0 else {
-                    let failure = SocketError("the server closed a connection")
-                    return state.withLock { $0.failure = failure }
+                    guard received[index].isEmpty, let socket = reopen(index) else {
+                        let failure = SocketError("the server closed a connection in an answer, or takes no more")
+                        return state.withLock { $0.failure = failure }
+                    }
+                    polled[index].fd = socket
+                    continue
                 }
                 received[index] += buffer[..<count]
                 guard let status = Self.status(received[index]) else { continue }
                 received[index] = []
-                if let octets = answered(index, status) { write(octets, to: index) }
+                if let octets = answered(index, status) { write(octets, to: polled[index].fd) }
             }
         }
+    }
+
+    /// A new connection in place of one that the server closed, as it does with those that are quiet for long; a request that it had
+    /// not begun to answer is sent again.
+    private func reopen(_ index: Int) -> Int32? {
+        guard let socket = try? Self.connect(host, port) else { return nil }
+        let octets: [UInt8]? = state.withLock { state in
+            close(state.sockets[index])
+            state.sockets[index] = socket
+            return state.idle.contains(index) ? nil : state.request.next()
+        }
+        if let octets { write(octets, to: socket) }
+        return socket
     }
 
     /// Notes an answer. Gives the request that the connection is free for.

@@ -47,7 +47,7 @@ final class SoakHosts {
         var fixtures: [RelayFixture] = []
         for port in ports {
             options.settings = [
-                "limits.messages_per_day": "100000000", "http.listen": "127.0.0.1:\(port)", "http.requests_per_second": "100000",
+                "limits.messages_per_day": "1000000", "http.listen": "127.0.0.1:\(port)", "http.requests_per_second": "100000",
                 "http.public_url": "https://relay.example",
             ]
             options.joins = fixtures.first

@@ -59,23 +59,25 @@ final class SQLiteCheckpointer: Sendable {
 
     private func run() {
         // What fails here, a full disk for example, fails for those who write as well; the log waits for the next time.
-        let left = try? move()
-        state.with { state in
-            state.due = max(state.pages, left ?? state.pages) + SQLiteDatabase.checkpointPages
-            state.isRunning = false
+        do {
+            try move()
+        } catch {
+            state.with { $0.due = $0.pages + SQLiteDatabase.checkpointPages }
         }
+        state.with { $0.isRunning = false }
     }
 
-    /// Pages that the log has afterwards, as far as they are in the way of its start.
-    private func move() throws(StoreFailure) -> Int {
+    private func move() throws(StoreFailure) {
         let connection = try open()
         defer { connection.close() }
         for _ in 0..<Self.rounds {
             let result = try connection.checkpoint()
             if result.pages - result.moved <= Self.rest { break }
         }
-        return try turn.run(by: .now + Self.patience) { () throws(StoreFailure) in
-            try connection.checkpoint(restarting: true).pages
+        try turn.run(by: .now + Self.patience) { () throws(StoreFailure) in
+            let pages = try connection.checkpoint(restarting: true).pages
+            // In the writers' turn: whoever writes next finds it, and sets it back where the log begins again.
+            state.with { $0.due = max($0.pages, pages) + SQLiteDatabase.checkpointPages }
         }
     }
 }

@@ -18,7 +18,7 @@ package struct DecisionLogService: Service {
 
     /// Between two writings of what is less than a batch: far within the second that may be lost at a kill.
     private static let interval: Duration = .milliseconds(200)
-    /// Seconds between two deletions.
+    /// Between two deletions.
     private static let deletionInterval: Duration = .seconds(3600)
 
     package init(
@@ -39,10 +39,9 @@ package struct DecisionLogService: Service {
         }
         let batches = Task { await parts.log.writeBatches(pool) }
         defer { batches.cancel() }
-        await PeriodicTask.untilShutdown(
-            every: Self.interval, keeping: (nextDeletion: ContinuousClock.now, isWritten: true, lost: 0)
-        ) {
-            known in
+        // What is deleted by the thousand keeps no decision waiting.
+        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) { await deleteExpired() }
+        await PeriodicTask.untilShutdown(every: Self.interval, keeping: (isWritten: true, lost: 0)) { known in
             await write(&known.isWritten)
             if parts.log.dropped > known.lost {
                 known.lost = parts.log.dropped
@@ -50,11 +49,8 @@ package struct DecisionLogService: Service {
                     "decisions were lost for the log: the store was unavailable for too long", metadata: ["lost": "\(known.lost)"]
                 )
             }
-            if ContinuousClock.now >= known.nextDeletion {
-                await deleteExpired()
-                known.nextDeletion = ContinuousClock.now + Self.deletionInterval
-            }
         }
+        await deletions
         do {
             try await pool.finish { try parts.log.flush() }
         } catch {
@@ -84,15 +80,13 @@ package struct DecisionLogService: Service {
 
     private func deleteExpired() async {
         do {
-            try await pool.run { [store, now] in
-                let time = now()
-                try DeletionSteps.run { try store.decisionWrites.deleteExpiredNonces(now: time) }
-                try DeletionSteps.run { try store.idempotency.deleteExpired(now: time) }
-                try DeletionSteps.run { try store.appRates.deleteExpired(now: time) }
-                try DeletionSteps.run { try store.velocity.deleteExpired(now: time) }
-                try store.velocity.trim()
-                try DeletionSteps.run { try store.devices.deleteExpired(now: time) }
-            }
+            let (steps, store, time) = (DeletionSteps(pool: pool), store, now())
+            try await steps.run { try store.decisionWrites.deleteExpiredNonces(now: time) }
+            try await steps.run { try store.idempotency.deleteExpired(now: time) }
+            try await steps.run { try store.appRates.deleteExpired(now: time) }
+            try await steps.run { try store.velocity.deleteExpired(now: time) }
+            try await pool.run { try store.velocity.trim() }
+            try await steps.run { try store.devices.deleteExpired(now: time) }
         } catch is CancellationError {
             // The end: the next start goes on.
         } catch {

@@ -1,17 +1,20 @@
 // What has expired is deleted step by step, with room in between for those who write.
 
-import Foundation
+import HTTP
 
 /// Deletions of any number of rows, none of which others notice.
-enum DeletionSteps {
-    /// Runs `step` until there was nothing to delete. Between two steps others write for as long as one took, since those who
-    /// wait for their turn would else have every second one at the most. Blocks.
+struct DeletionSteps {
+    /// Where the steps block.
+    let pool: BlockingPool
+
+    /// Runs `step` until there was nothing to delete, or the task is cancelled. Between two steps others write for as long as one
+    /// took, since those who wait for their turn would else have every second one at the most.
     /// - Parameter step: deletes some rows, some ten milliseconds' worth; how many, of whatever tables.
-    static func run(_ step: () throws -> Int) throws {
+    func run(_ step: @escaping @Sendable () throws -> Int) async throws {
         while true {
             let start = ContinuousClock.now
-            guard try step() > 0 else { return }
-            Thread.sleep(forTimeInterval: (ContinuousClock.now - start) / .seconds(1))
+            guard try await pool.run(step) > 0 else { return }
+            try await Task.sleep(for: ContinuousClock.now - start)
         }
     }
 }

@@ -33,7 +33,7 @@ struct HousekeepingService: Service {
             $0 = await takeAway($0)
         }
         async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) {
-            await blocking { deleteExpired() }
+            await deleteExpired()
         }
         let start = (isInPlace: true, release: ContinuousClock.now + Self.starting)
         await PeriodicTask.untilShutdown(every: .seconds(1), keeping: start) { known in
@@ -52,9 +52,6 @@ struct HousekeepingService: Service {
         await deletions
         try? await pool.finish { write() }
     }
-
-    /// Others' requests are answered on Swift's few threads: what may wait for another process's write is not done there.
-    private func blocking(_ body: @escaping @Sendable () -> Void) async { try? await pool.run(body) }
 
     /// Whether the database is where it was opened; says so where that changes. Until it is, nothing is read or written.
     private func look(was isInPlace: Bool) -> Bool {
@@ -106,40 +103,49 @@ struct HousekeepingService: Service {
         }
     }
 
-    private func deleteExpired() {
+    private func deleteExpired() async {
         do {
             // One of several hosts is enough; what it leaves undone, another one does in its own hour.
-            guard let lock = try store.database.lock("housekeeping") else { return }
+            let held = try await pool.run { [store] in try store.database.lock("housekeeping") }
+            guard let lock = held else { return }
             defer { lock.release() }
-            try DeletionSteps.run { try store.tokens.deleteExpired(now: now()) }
-            try DeletionSteps.run { try store.provider.deleteExpired(now: now()) }
-            try DeletionSteps.run { try store.tombstones.deleteExpired(now: now()) }
-            while try store.transfers.endExpired(now: now()) == 500 {}
-            try DeletionSteps.run { try store.externalEvents.deleteExpired(now: now()) }
-            try DeletionSteps.run { try store.verifications.deleteExpired(now: now()) }
-            try DeletionSteps.run { try store.persons.deleteRefusals(now: now()) }
-            try store.addresses.endCounted(accounts: nil, now: now())
-            while try store.users.removeDue(now: now()) == 100 {}
-            for retention in try store.retention.all() { try delete(retention) }
-            try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
-            try store.serviceStatus.deleteExpired(before: now() - 86_400, minutes: now() - 2 * StatusReport.hour)
-            // Last: nothing else waits for the mail server.
-            try tellUsers()
+            let (steps, store, now, time) = (DeletionSteps(pool: pool), store, now, now())
+            try await steps.run { try store.tokens.deleteExpired(now: time) }
+            try await steps.run { try store.provider.deleteExpired(now: time) }
+            try await steps.run { try store.tombstones.deleteExpired(now: time) }
+            try await pool.run { while try store.transfers.endExpired(now: time) == 500 {} }
+            try await steps.run { try store.externalEvents.deleteExpired(now: time) }
+            try await steps.run { try store.verifications.deleteExpired(now: time) }
+            try await steps.run { try store.persons.deleteRefusals(now: time) }
+            try await pool.run {
+                try store.addresses.endCounted(accounts: nil, now: time)
+                while try store.users.removeDue(now: time) == 100 {}
+            }
+            for retention in try await pool.run({ try store.retention.all() }) { try await delete(retention, steps, now: time) }
+            try await pool.run { [tellUsers] in
+                try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
+                try store.serviceStatus.deleteExpired(before: time - 86_400, minutes: time - 2 * StatusReport.hour)
+                // Last: nothing else waits for the mail server.
+                try tellUsers()
+            }
+        } catch is CancellationError {
+            // The end: what is left undone has its turn after the next start.
         } catch {
             logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 
     /// Deletes what is older than it is kept.
-    private func delete(_ retention: Retention) throws {
-        let before = now() - Int64(retention.days) * 86_400
+    private func delete(_ retention: Retention, _ steps: DeletionSteps, now: Int64) async throws {
+        let (before, store) = (now - Int64(retention.days) * 86_400, store)
         switch retention.dataClass {
-        case .counters: try DeletionSteps.run { try store.counters.deleteExpired(countersBefore: before / 86_400, now: now()) }
-        case .decisions: try DeletionSteps.run { try store.decisions.deleteExpired(before: before, limit: 250) }
-        case .checks: try DeletionSteps.run { try store.checks.deleteExpired(before: before) }
-        case .rejections: try DeletionSteps.run { try store.rejections.deleteExpired(before: before) }
-        case .dmarcReports: try DeletionSteps.run { try store.aggregateReports.deleteExpired(before: before) }
-        case .audit: try DeletionSteps.run { try store.audit.deleteExpired(before: before) }
+        case .counters:
+            try await steps.run { try store.counters.deleteExpired(countersBefore: before / 86_400, now: now) }
+        case .decisions: try await steps.run { try store.decisions.deleteExpired(before: before, limit: 250) }
+        case .checks: try await steps.run { try store.checks.deleteExpired(before: before) }
+        case .rejections: try await steps.run { try store.rejections.deleteExpired(before: before) }
+        case .dmarcReports: try await steps.run { try store.aggregateReports.deleteExpired(before: before) }
+        case .audit: try await steps.run { try store.audit.deleteExpired(before: before) }
         default: break
         }
     }

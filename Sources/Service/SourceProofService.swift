@@ -23,7 +23,7 @@ struct SourceProofService: Service {
     func run() async throws {
         await PeriodicTask.untilShutdown(every: Self.interval) {
             do {
-                try await prover.pool.run { try round() }
+                try await round()
             } catch is CancellationError {
             } catch {
                 logger.warning("records of sources cannot be looked for yet", metadata: ["detail": "\(error)"])
@@ -32,12 +32,20 @@ struct SourceProofService: Service {
         await prover.stop()
     }
 
-    private func round() throws {
-        guard try !store.sourceClaims.due(now: now(), limit: 1).isEmpty,
-            let lock = try store.database.lock("source-proofs")
-        else { return }
+    private func round() async throws {
+        let (store, prover, now) = (store, prover, now)
+        let held = try await prover.pool.run { () -> (any DatabaseLock)? in
+            try store.sourceClaims.due(now: now(), limit: 1).isEmpty ? nil : store.database.lock("source-proofs")
+        }
+        guard let lock = held else { return }
         defer { lock.release() }
-        for (claim, state) in try prover.round(store, now: now, limit: Self.perRound) {
+        // A team whose name servers say nothing keeps no other team waiting, and the end of the service no one.
+        var silent: Set<Int64> = []
+        for claim in try await prover.pool.run({ try store.sourceClaims.due(now: now(), limit: Self.perRound) })
+        where !silent.contains(claim.teamNumber) {
+            let found = try await prover.pool.run { try prover.look(at: claim, store, now: now()) }
+            if !found.isAnswered { silent.insert(claim.teamNumber) }
+            guard let state = found.state else { continue }
             logger.notice(
                 "the state of a source changed", metadata: ["domain": "\(claim.domain)", "state": "\(state.rawValue)"])
         }

@@ -54,10 +54,19 @@ package final class SourceProver: Sendable {
     ) throws -> [(claim: SourceClaim, state: SourceClaim.State)] {
         var changed: [(SourceClaim, SourceClaim.State)] = []
         for claim in try store.sourceClaims.due(now: now(), limit: limit) {
-            let after = try store.sourceClaims.record(lookNow(claim), of: claim, Change(actor: "serve", now: now()))
-            if let after, after.state != claim.state { changed.append((claim, after.state)) }
+            if let state = try look(at: claim, store, now: now()).state { changed.append((claim, state)) }
         }
         return changed
+    }
+
+    /// Looks at one claim, and writes down what the DNS says; blocks.
+    /// - Returns: its new state, nil where it has none, and whether the DNS answered.
+    package func look(
+        at claim: SourceClaim, _ store: Store, now: Int64
+    ) throws -> (state: SourceClaim.State?, isAnswered: Bool) {
+        let proof = try lookNow(claim)
+        let after = try store.sourceClaims.record(proof, of: claim, Change(actor: "serve", now: now))
+        return (after.flatMap { $0.state == claim.state ? nil : $0.state }, proof != .unanswered)
     }
 }
 

@@ -1,20 +1,48 @@
 // Deletions go on for as long as there is something to delete.
 
+import HTTP
+import Synchronization
 import Testing
 
 @testable import Service
 
 @Suite struct DeletionStepsTests {
-    /// A step that took a thousand rows of one table and three of another was taken for the last one: the log of a busy relay was
-    /// never shortened to what its retention says.
-    @Test func aStepThatDeletesOfTwoTablesIsNotTheLastOne() throws {
-        var left = [1_003, 2_000, 1, 0, 7]
-        try DeletionSteps.run { left.removeFirst() }
-        #expect(left == [7])
+    private final class Steps: Sendable {
+        let left: Mutex<[Int]>
+        init(_ counts: [Int]) { left = Mutex(counts) }
+        func next() -> Int { left.withLock { $0.removeFirst() } }
     }
 
-    @Test func whatFailsEndsTheDeletion() {
+    /// A step that took a thousand rows of one table and three of another was taken for the last one: the log of a busy relay was
+    /// never shortened to what its retention says.
+    @Test func aStepThatDeletesOfTwoTablesIsNotTheLastOne() async throws {
+        let pool = BlockingPool(threads: 1)
+        let steps = Steps([1_003, 2_000, 1, 0, 7])
+        try await DeletionSteps(pool: pool).run { steps.next() }
+        #expect(steps.left.withLock { $0 } == [7])
+        await pool.stop()
+    }
+
+    @Test func whatFailsEndsTheDeletion() async {
         struct Failure: Error {}
-        #expect(throws: Failure.self) { try DeletionSteps.run { throw Failure() } }
+        let pool = BlockingPool(threads: 1)
+        await #expect(throws: Failure.self) { try await DeletionSteps(pool: pool).run { throw Failure() } }
+        await pool.stop()
+    }
+
+    /// The end of the service waited until all was deleted, which may take hours.
+    @Test func aDeletionEndsWithItsTask() async {
+        let pool = BlockingPool(threads: 1)
+        let began = AsyncStream.makeStream(of: Void.self)
+        let deletion = Task {
+            try await DeletionSteps(pool: pool).run {
+                began.continuation.yield()
+                return 1
+            }
+        }
+        for await _ in began.stream { break }
+        deletion.cancel()
+        await #expect(throws: CancellationError.self) { try await deletion.value }
+        await pool.stop()
     }
 }

@@ -57,6 +57,21 @@ import Testing
         return plan
     }
 
+    /// An export had it as the administrator's: put back from the file it served for ever, whoever had the domain by then.
+    @Test(arguments: Engine.all) func whatATeamProvedIsInNoFile(_ engine: Engine) throws {
+        let test = try Self.world(engine)
+        let (store, claims) = (test.store, test.store.sourceClaims)
+        let claim = try claims.claim(team: "juice", "news.juice.example", TestStore.change)
+        _ = try claims.record(.seen, of: claim, TestStore.change)
+        #expect(try store.presentState().teams?["juice"]?.sources == [])
+        try Self.apply("teams: {juice: {sources: []}}", test, prunes: true)
+        #expect(try store.sources.sources(team: "juice").map(\.value) == ["news.juice.example"])
+        let named = "teams: {juice: {sources: [news.juice.example]}}"
+        #expect(try Self.apply(named, test).count(.add) == 1)
+        #expect(try claims.claims(team: "juice").isEmpty)
+        #expect(try Self.apply(named, test).changes.isEmpty)
+    }
+
     @Test(arguments: Engine.all) func everythingIsMadeAndTheSecondRunChangesNothing(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let before = try test.store.audit.entries().count

@@ -142,6 +142,20 @@ import Testing
         #expect(try !Self.serves(test, "other.example"))
     }
 
+    /// A domain that the team had proved was "already registered", and stopped with the team's record.
+    @Test(arguments: Engine.all) func anAdministratorTakesOverWhatATeamProved(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let (store, claims) = (test.store, test.store.sourceClaims)
+        let claim = try claims.claim(team: "juice", "juice.example", TestStore.change)
+        _ = try claims.record(.seen, of: claim, TestStore.change)
+        let source = try store.sources.checked("juice.example", envelopeDomain: nil, now: TestStore.now)
+        try store.sources.add(team: "juice", source, TestStore.change)
+        #expect(try claims.claims(team: "juice").isEmpty)
+        #expect(try claims.record(.absent, of: claim, TestStore.change) == nil)
+        #expect(try Self.serves(test, "juice.example"))
+        expectRefusal(.exists) { try store.sources.add(team: "juice", source, TestStore.change) }
+    }
+
     @Test(arguments: Engine.all) func claimsCountAmongAHundredSources(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
@@ -163,7 +177,7 @@ import Testing
         let keys = test.store.apiKeys
         let end = TestStore.now + 1_000
         let parent = try keys.issue(
-            team: "juice", scopes: [.keysWrite, .sourcesRead, .eventsRead], expiresAt: end, note: "", TestStore.change
+            team: "juice", scopes: [.keysWrite, .sourcesRead, .eventsRead, .streamsManage], expiresAt: end, note: "", TestStore.change
         ).key
         func lesser(_ scopes: Set<Scope>, expiresAt: Int64? = nil) throws -> APIKey {
             try keys.issueLesser(by: parent.id, scopes: scopes, expiresAt: expiresAt, note: "n", TestStore.change).key
@@ -172,6 +186,7 @@ import Testing
         #expect(child.scopes == [.sourcesRead] && child.team?.id == "juice" && child.issuedBy == parent.id)
         #expect(child.expiresAt == end)
         #expect(try lesser([.sourcesRead], expiresAt: end + 1).expiresAt == end)
+        #expect(try lesser([.streamsRead]).scopes == [.streamsRead], "to manage is to read as well")
         expectRefusal(.invalid) { _ = try lesser([.sourcesWrite]) }
         expectRefusal(.invalid) { _ = try lesser([.keysWrite]) }
         expectRefusal(.invalid) { _ = try lesser([.usersWrite]) }

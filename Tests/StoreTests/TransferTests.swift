@@ -49,6 +49,24 @@ import Testing
         func new() throws -> Account { try #require(try test.store.accounts.accounts(team: "milk", user: "u1").first) }
     }
 
+    /// The old team's token redirected and read the stream that the new team had made for its app.
+    @Test(arguments: Engine.all) func aTokenForStreamsEndsWhenItsAppMoves(_ engine: Engine) throws {
+        let fixture = try Fixture(engine)
+        let database = fixture.test.database
+        let app = try #require(try database.value("SELECT id FROM apps WHERE client_id = 'com.juice'", Int64.self))
+        try database.write(.durable) { connection in
+            for (number, scope) in ["ssf.manage", "ssf.read ssf.manage", "user.migration"].enumerated() {
+                try connection.run(
+                    """
+                    INSERT INTO access_tokens (token_hash, app_id, scopes, expires_at)
+                    VALUES (\([UInt8(number)]), \(app), \(scope), \(TestStore.now + 3_600))
+                    """)
+            }
+        }
+        _ = try fixture.move()
+        #expect(try database.values("SELECT scopes FROM access_tokens", String.self) == ["user.migration"])
+    }
+
     @Test(arguments: Engine.all) func theOldTeamExchangesSubAndTargetForASubjectStablePerTarget(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let client = try world.client("com.juice")

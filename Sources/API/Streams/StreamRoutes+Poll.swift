@@ -28,7 +28,7 @@ extension StreamRoutes {
             return stream
         }
         let limit = min(wanted.maxEvents ?? OutboxRepository.pollLimit, OutboxRepository.pollLimit)
-        let found = try await next(stream, limit: limit, waits: !wanted.returnImmediately)
+        let found = try await next(stream, of: owner, limit: limit, waits: !wanted.returnImmediately)
         var sets: JSONObject = [:]
         for event in found.events {
             sets[event.jti] = .string(try await signer.token(event, stream: stream.id, issuer: rules.issuer))
@@ -38,13 +38,15 @@ extension StreamRoutes {
         return .object(answer, headers: HTTPFields().notStored)
     }
 
-    /// What there is, once there is any, or time is up, or the service ends.
-    private func next(_ stream: EventStream, limit: Int, waits: Bool) async throws -> PollResult {
+    /// What there is, once there is any, or time is up, or the service ends. Not found once the stream was removed.
+    private func next(
+        _ stream: EventStream, of owner: StreamRepository.Owner, limit: Int, waits: Bool
+    ) async throws -> PollResult {
         let end = ContinuousClock.now + Self.longest
         let place = waits ? waiting.take(stream.id) : nil
         defer { if place != nil { waiting.giveBack(stream.id) } }
         while true {
-            let found = try await run { try $0.outbox.poll(stream, limit: limit) }
+            let found = try await run { try $0.outbox.poll($0.streams.stream(owner, stream.id), limit: limit) }
             guard place != nil, found.events.isEmpty, !found.hasMore, ContinuousClock.now < end else { return found }
             await cancelWhenGracefulShutdown { try? await Task.sleep(for: Self.interval) }
             if Task.isShuttingDownGracefully { return found }

@@ -110,7 +110,7 @@ package struct APIKeyRepository: Sendable {
             guard let team = own.team, own.state(now: change.now) == .active else {
                 throw .refused(.unmet, "the key that asks is no longer in force")
             }
-            for scope in scopes where !own.scopes.contains(scope) || scope == .keysWrite {
+            for scope in scopes where !own.scopes.contains(where: { $0.grants(scope) }) || scope == .keysWrite {
                 throw .refused(
                     .invalid,
                     scope == .keysWrite

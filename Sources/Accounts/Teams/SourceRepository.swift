@@ -52,11 +52,10 @@ package struct SourceRepository: Sendable {
     package func add(team id: String, _ source: OutboundSource, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            // The administrator's word needs no record.
-            if source.envelopeDomain == nil {
-                try connection.run(
-                    "DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(source.value) AND state <> 'proved'")
-            }
+            // The administrator's word needs no record: a domain that the team proved is the administrator's from now on.
+            let tookOver =
+                source.envelopeDomain == nil
+                ? try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(source.value)") : 0
             let added = try connection.row(
                 """
                 INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at)
@@ -64,7 +63,9 @@ package struct SourceRepository: Sendable {
                     \(source.createdAt))
                 ON CONFLICT (team_id, value, envelope_domain) DO NOTHING RETURNING id
                 """)
-            guard added != nil else { throw .refused(.exists, "\(source.value) is already registered for team \(id)") }
+            guard added != nil || tookOver > 0 else {
+                throw .refused(.exists, "\(source.value) is already registered for team \(id)")
+            }
             try connection.checkSourceRoom(team, adding: 0)
             try connection.audit(
                 change, "source.add", "team:\(id)", source.value + (source.envelopeDomain.map { " envelope \($0)" } ?? ""))

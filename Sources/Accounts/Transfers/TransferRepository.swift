@@ -143,6 +143,12 @@ package struct TransferRepository: Sendable {
         // The old team knows them.
         try connection.run(
             "DELETE FROM client_secrets WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
+        // And has what was given for them: it would manage the new team's stream.
+        try connection.run(
+            """
+            DELETE FROM access_tokens WHERE refresh_id IS NULL AND scopes LIKE '%ssf.%'
+                AND app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))
+            """)
         try connection.run("UPDATE event_endpoints SET group_id = NULL WHERE group_id = \(found.group.number)")
         try connection.run("UPDATE event_endpoints SET stream_group = NULL WHERE stream_group = \(found.group.number)")
         try connection.run(

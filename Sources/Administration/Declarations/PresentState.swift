@@ -40,11 +40,14 @@ extension Store {
                 policy: bindings[.app(app.clientID)].map { .some($0) } ?? .none)
         }
         let groups = Set(try self.apps.apps(team: team.id).map(\.group.number))
+        // What the team proved by itself is its own, and ends with its proof.
+        let claimed = Set(try sourceClaims.claims(team: team.id).map(\.domain))
         let mailAlone = endpoints.first { $0.groupNumber.map { !groups.contains($0) } ?? false }
         return DeclaredTeam(
             name: team.name,
             sources: Set(
-                try sources.sources(team: team.id).map { DeclaredSource($0.value, envelope: $0.envelopeDomain) }),
+                try sources.sources(team: team.id).filter { $0.envelopeDomain != nil || !claimed.contains($0.value) }
+                    .map { DeclaredSource($0.value, envelope: $0.envelopeDomain) }),
             apps: apps, lists: try declaredLists(team: team.id),
             endpoint: mailAlone.map { .some(DeclaredEndpoint($0)) } ?? .none,
             policy: bindings[.team(team.id)].map { .some($0) } ?? .none)

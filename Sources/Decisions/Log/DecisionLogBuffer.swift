@@ -164,6 +164,8 @@ package final class DecisionLogBuffer: Sendable {
                     try log.insert([record], durability: .durable)
                 }
                 left = left.dropFirst()
+                if decisionWrite.record != nil { state.withLock { $0.written += 1 } }
+                letGoOn(1)
             }
             state.withLock { ($0.inFlight, $0.written) = ([], 0) }
         } catch {

@@ -33,16 +33,20 @@ extension DecisionService {
     /// - Parameter turn: that of the buffer before the store was read.
     func count(_ read: QuestionHistory, _ event: PolicyEvent, turn: Int) async throws -> CountedVelocity? {
         guard !read.tallies.isEmpty else { return nil }
-        var (stored, turn) = (read.stored, turn)
-        while true {
+        var (stored, turn): (_, Int?) = (read.stored, turn)
+        for attempt in 1... {
             if let counts = log.velocity.count(read.tallies, event, stored: stored, turn: turn) {
                 let byCounter = zip(read.tallies, counts).map { ($0.counter, $1) }
                 return CountedVelocity(
                     tallies: read.tallies, event: event, counts: Dictionary(uniqueKeysWithValues: byCounter))
             }
-            // Written meanwhile: what was read may lack it. This happens five times a second at the most.
-            turn = log.velocity.turn
+            // Written meanwhile: what was read may lack it. Where that happens again and again, one batch of it may be missing.
+            turn = attempt < Self.velocityAttempts ? log.velocity.turn : nil
             stored = try await executor.run { [store] in try store.velocity.stored(read.tallies) }
         }
+        return nil
     }
+
+    /// How often counters are read again because some were written meanwhile.
+    private static let velocityAttempts = 3
 }

@@ -79,13 +79,13 @@ package final class VelocityBuffer: Sendable {
     /// included.
     /// - Parameters:
     ///   - stored: what the store held, tally by tally.
-    ///   - turn: of before the store was asked.
+    ///   - turn: of before the store was asked; nil: whatever was written since.
     /// - Returns: counts, tally by tally; nil, and nothing is counted, where a flush ended meanwhile: ask the store again.
     package func count(
-        _ tallies: [VelocityTally], _ event: PolicyEvent, stored: [StoredVelocity], turn: Int
+        _ tallies: [VelocityTally], _ event: PolicyEvent, stored: [StoredVelocity], turn: Int?
     ) -> [Int64]? {
         state.withLock { state in
-            guard state.turn == turn else { return nil }
+            guard turn == nil || state.turn == turn else { return nil }
             var counts: [Int64] = []
             for (index, tally) in tallies.enumerated() {
                 let stored = stored.indices.contains(index) ? stored[index] : StoredVelocity()

@@ -85,7 +85,9 @@ struct TransferCommand: ParsableCommand {
                         "\(found.group.title) with \(found.waiting) consents goes to team \(found.toTeam) permanently: repeat with --yes; "
                             + "nothing was changed")
                 }
-                let endpoint = try store.endpoints.endpoints(team: found.fromTeam).first { $0.groupNumber == found.group.number }
+                let endpoint = try store.endpoints.endpoints(team: found.fromTeam).first {
+                    $0.groupNumber == found.group.number && $0.dialect != .sharedSignals
+                }
                 var bar: ProgressBar? = ProgressBar(total: found.waiting)
                 defer { bar?.clear() }
                 var moved = 0

@@ -110,7 +110,8 @@ final class OpenLoad: Sendable {
     }
 
     private func write(_ octets: [UInt8], to socket: Int32) {
-        // Requests are small: they fit into the socket's buffer. What a closed connection does not take is sent again by `reopen`.
+        // Requests are small: they fit into the socket's buffer. What a closed connection does not take is sent again by
+        // `reopen`.
         if Glibc.send(socket, octets, octets.count, 0) != octets.count, errno != EPIPE, errno != ECONNRESET {
             let failure = SocketError("send")
             state.withLock { $0.failure = failure }
@@ -140,8 +141,8 @@ final class OpenLoad: Sendable {
         }
     }
 
-    /// A new connection in place of one that the server closed, as it does with those that are quiet for long; a request that it had
-    /// not begun to answer is sent again.
+    /// A new connection in place of one that the server closed, as it does with those that are quiet for long; a request that it
+    /// had not begun to answer is sent again.
     private func reopen(_ index: Int) -> Int32? {
         guard let socket = try? Self.connect(host, port) else { return nil }
         let octets: [UInt8]? = state.withLock { state in

@@ -177,7 +177,8 @@ import Testing
         let keys = test.store.apiKeys
         let end = TestStore.now + 1_000
         let parent = try keys.issue(
-            team: "juice", scopes: [.keysWrite, .sourcesRead, .eventsRead, .streamsManage], expiresAt: end, note: "", TestStore.change
+            team: "juice", scopes: [.keysWrite, .sourcesRead, .eventsRead, .streamsManage], expiresAt: end, note: "",
+            TestStore.change
         ).key
         func lesser(_ scopes: Set<Scope>, expiresAt: Int64? = nil) throws -> APIKey {
             try keys.issueLesser(by: parent.id, scopes: scopes, expiresAt: expiresAt, note: "n", TestStore.change).key

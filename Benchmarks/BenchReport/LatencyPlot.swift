@@ -60,7 +60,7 @@ package enum LatencyPlot {
         }
         let total = top + height + 74 + Double(curves.count) * 20
         return """
-            <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(n(left + width + 24)) \(n(total))" role="img">
+            <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(n(left + width + 40)) \(n(total))" role="img">
             <title>\(title)</title>
             <style>
             \(PlotStyle.css)

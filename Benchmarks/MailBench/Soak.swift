@@ -37,12 +37,13 @@ struct Soak {
     func run(hours: Double, each: (SoakSample) throws -> Void) throws {
         let start = ContinuousClock.now
         var round = 0
-        while ContinuousClock.now - start < .seconds(hours * 3600) {
+        // One round at least: of none there is nothing to say.
+        repeat {
             var sample = try self.round(round)
             sample.minute = (ContinuousClock.now - start) / .seconds(60)
             try each(sample)
             round += 1
-        }
+        } while ContinuousClock.now - start < .seconds(hours * 3600)
     }
 
     private func round(_ round: Int) throws -> SoakSample {

@@ -118,7 +118,9 @@ let package = Package(
             ],
             path: "milter/RelayMilter", swiftSettings: strict),
         .target(name: "MilterTesting", dependencies: ["Milter"], path: "milter/MilterTesting", swiftSettings: strict),
-        .target(name: "PostfixSetup", path: "milter/postfix", exclude: ["main.cf", "master.cf"], swiftSettings: strict),
+        .target(
+            name: "PostfixSetup", dependencies: ["Concurrency"], path: "milter/postfix", exclude: ["main.cf", "master.cf"],
+            swiftSettings: strict),
         .target(name: "Database", dependencies: ["Concurrency", "MailCrypto", "Support"], swiftSettings: strict),
         .target(name: "PosternSQLite", dependencies: ["CSQLite", "Concurrency", "Database"], swiftSettings: strict),
         .target(name: "PosternPostgres", dependencies: ["CPQ", "Concurrency", "Database", "Support"], swiftSettings: strict),
@@ -269,8 +271,8 @@ let package = Package(
         .target(
             name: "MailCommands",
             dependencies: [
-                "Accounts", "CommandSupport", "DNSClient", "Database", "Doctor", "InternetMessage", "MailAuth", "Milter",
-                "PosternConfiguration", "PostfixSetup", "Relay", "Support", argumentParser,
+                "Accounts", "CommandSupport", "Concurrency", "DNSClient", "Database", "Doctor", "InternetMessage", "MailAuth",
+                "Milter", "PosternConfiguration", "PostfixSetup", "Relay", "Support", argumentParser,
             ], path: "Sources/Commands/Mail", swiftSettings: strict),
         .target(
             name: "FraudBench",
@@ -316,9 +318,8 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "API", "Accounts", "BenchReport", "BenchStores", "Database", "Decisions", "HTTP", "PolicyRules",
-                "PosternPostgres",
-                "PosternSQLite", "PostgresHarness", "RiskPolicy", "SignIn", hummingbird, nioCore, logging,
+                "API", "Accounts", "BenchReport", "BenchStores", "Database", "Decisions", "HTTP", "PolicyRules", "RiskPolicy",
+                "SignIn", hummingbird, nioCore, logging,
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
         .executableTarget(
             name: "http-load", dependencies: ["BenchReport"], path: "Benchmarks/HTTPLoad", swiftSettings: strict),
@@ -326,23 +327,25 @@ let package = Package(
         .executableTarget(
             name: "SignInBench",
             dependencies: [
-                "API", "Accounts", "BenchReport", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting", "Portal",
-                "PosternSQLite", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", asyncHTTPClient, logging, nioCore,
-                nioHTTP1, nioPosix,
+                "API", "Accounts", "BenchReport", "BenchStores", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting",
+                "Portal", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", asyncHTTPClient, logging, nioCore, nioHTTP1,
+                nioPosix,
             ], path: "Benchmarks/SignInBench", swiftSettings: strict),
 
         .target(name: "BenchReport", dependencies: [histogram], path: "Benchmarks/BenchReport", swiftSettings: strict),
         .target(
-            name: "BenchStores", dependencies: ["Accounts", "Database", "InternetMessage", "MailCrypto"],
-            path: "Benchmarks/BenchStores", swiftSettings: strict),
+            name: "BenchStores",
+            dependencies: [
+                "Accounts", "Database", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "PostgresHarness",
+            ], path: "Benchmarks/BenchStores", swiftSettings: strict),
         .executableTarget(
             name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",
             linkerSettings: [.linkedLibrary("milter"), .linkedLibrary("crypto"), .linkedLibrary("pthread")]),
         .executableTarget(
             name: "MailBench",
             dependencies: [
-                "BenchReport", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto", "PosternConfiguration", "Accounts",
-                "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "RelayHarness",
+                "Accounts", "BenchReport", "BenchStores", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto",
+                "PosternConfiguration", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "RelayHarness",
             ], path: "Benchmarks/MailBench", swiftSettings: strict),
         .executableTarget(
             name: "StoreBench",
@@ -473,9 +476,9 @@ let package = Package(
         .testTarget(
             name: "PosternTests",
             dependencies: [
-                "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "MailCommands", "Monitoring", "PosternConfiguration",
-                "PosternMetrics",
-                "Accounts", "Database", "PasskeyTesting", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "SMTP",
+                "Concurrency", "Doctor", "HTTP", "Import", "InternetMessage", "MailAuth", "MailCommands", "Monitoring",
+                "PosternConfiguration", "PosternMetrics", "Accounts", "Database", "PasskeyTesting", "PostfixHarness",
+                "PostgresHarness", "Relay", "RelayCore", "SMTP",
                 "Service", "postern",
                 logging,
             ],

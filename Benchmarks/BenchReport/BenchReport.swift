@@ -104,16 +104,24 @@ package struct BenchReport {
         try Self.merge(goals, into: "bench-goals.json", by: \.text)
     }
 
+    /// What all benchmarks left in `.build/bench.json` of the current folder.
+    package static func saved() throws -> [BenchResult] {
+        try JSONDecoder().decode([BenchResult].self, from: Data(contentsOf: file("bench.json")))
+    }
+
+    private static func file(_ name: String) -> URL {
+        URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent(".build/\(name)")
+    }
+
     private static func merge<Entry: Codable>(_ new: [Entry], into file: String, by name: (Entry) -> String) throws {
-        let folder = URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent(".build")
-        let url = folder.appendingPathComponent(file)
+        let url = self.file(file)
         let names = Set(new.map(name))
         let kept = ((try? JSONDecoder().decode([Entry].self, from: Data(contentsOf: url))) ?? []).filter {
             !names.contains(name($0))
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
         try encoder.encode(kept + new).write(to: url, options: .atomic)
     }
 }

@@ -1,10 +1,10 @@
-// Figures over time, drawn one above the other.
+// Figures over time, or over the size of the store, drawn one above the other.
 
 import Foundation
 
 /// Draws.
 package enum TimePlot {
-    /// A line of a panel: minutes and values.
+    /// A line of a panel: minutes, or numbers of places, and values.
     package struct Line: Sendable {
         package let name: String
         package let points: [(minute: Double, value: Double)]
@@ -20,9 +20,12 @@ package enum TimePlot {
         package init(_ title: String, _ lines: [Line]) { (self.title, self.lines) = (title, lines) }
     }
 
-    package static func svg(_ title: String, _ panels: [Panel]) -> String {
+    /// - Parameter places: names of the places 0, 1, … on the axis; none: it is minutes.
+    package static func svg(_ title: String, _ panels: [Panel], places: [String] = []) -> String {
         let (left, width, height, gap) = (64.0, 640.0, 110.0, 58.0)
-        let last = max(1, panels.flatMap(\.lines).flatMap(\.points).map(\.minute).max() ?? 1)
+        let last =
+            places.isEmpty
+            ? max(1, panels.flatMap(\.lines).flatMap(\.points).map(\.minute).max() ?? 1) : Double(max(1, places.count - 1))
         func n(_ value: Double) -> String { String(format: "%.1f", value) }
         var parts = ["<text x=\"\(n(left))\" y=\"20\">\(title)</text>"]
         for (index, panel) in panels.enumerated() {
@@ -49,7 +52,11 @@ package enum TimePlot {
             }
         }
         let total = 56 + Double(panels.count) * (height + gap)
-        parts.append("<text x=\"\(n(left + width))\" y=\"\(n(total - 30))\" text-anchor=\"end\">\(n(last)) minutes</text>")
+        for (place, name) in places.isEmpty ? [(last, "\(n(last)) minutes")] : places.enumerated().map({ (Double($0.0), $0.1) }) {
+            let anchor = place == 0 ? "start" : place == last ? "end" : "middle"
+            parts.append(
+                "<text x=\"\(n(left + width * place / last))\" y=\"\(n(total - 30))\" text-anchor=\"\(anchor)\">\(name)</text>")
+        }
         return """
             <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(n(left + width + 24)) \(n(total))" role="img">
             <title>\(title)</title>

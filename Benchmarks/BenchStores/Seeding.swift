@@ -38,6 +38,7 @@ package enum Seeding {
     /// Rows of one transaction, so that the log of SQLite does not grow to the size of the database.
     private static let part = 250_000
     package static let domain = "relay.example"
+    package static let team = "bench"
     package static let clientID = "com.bench.app"
     package static let now: Int64 = 1_790_000_000
 
@@ -47,10 +48,10 @@ package enum Seeding {
     /// since. Their inboxes can be opened once they are sealed.
     package static func fill(_ store: Store, _ engine: Engine, count: Int, now: Int64 = now) throws {
         let change = Change(actor: "bench", now: now)
-        let team = try store.teams.add(id: "bench", name: "Bench", change)
+        let team = try store.teams.add(id: Self.team, name: "Bench", change)
         try store.sources.add(
-            team: "bench", OutboundSource(kind: .domain, value: "app.example", envelopeDomain: nil, createdAt: now), change)
-        _ = try store.apps.add(team: "bench", clientID: clientID, group: nil, change)
+            team: Self.team, OutboundSource(kind: .domain, value: "seeded.example", envelopeDomain: nil, createdAt: now), change)
+        _ = try store.apps.add(team: Self.team, clientID: clientID, group: nil, change)
         let (first, day) = (now - 100 * 86_400, Day.number(now))
         for part in parts(count) {
             let numbers = engine.numbers(part.lowerBound, part.upperBound)
@@ -77,6 +78,15 @@ package enum Seeding {
                         SELECT 'rd_' || n.i, 'email_code', n.i, \(now) - n.i % 5000000, \(now) - n.i % 5000000 + 30
                         FROM \(numbers) WHERE n.i % 4 = 0;
                     """)
+            }
+        }
+        if engine == .postgres {
+            // Numbers that were given by hand are unknown to what gives the next ones.
+            try store.database.write(.relaxed) { connection throws(StoreFailure) in
+                for table in ["users", "inboxes", "accounts", "grants"] {
+                    try connection.runScript(
+                        "SELECT setval(pg_get_serial_sequence('\(table)', 'id'), (SELECT MAX(id) FROM \(table)))")
+                }
             }
         }
         try analyze(store, engine)

@@ -1,10 +1,11 @@
 // POST /v1/decisions with a million accounts, beside a route of the same server that takes the same body and answers a constant
 // of the same size: at full load, at 70 % of it, and beyond it. Verifying a token's signature is measured apart.
 //
-// DecisionBench [--engine sqlite|postgres] [--accounts 1000000] [--log 0] [--seconds 8] [--only tail] [--check]
-//     [--save FILE] [--before FILE] [--plot FILE]
+// DecisionBench [--engine sqlite|postgres] [--accounts 1000000] [--log 0] [--seconds 8] [--only tail|fill]
+//     [--keep FOLDER] [--check] [--save FILE] [--before FILE] [--plot FILE]
 //
-// --log: decisions that the log has before. --save: what was measured, for --before of a later run, whose plot has both.
+// --log: decisions that the log has before. --keep: the store stays in the folder and is used again; --only fill: it is made,
+// and no more. --save: what was measured, for --before of a later run, whose plot has both.
 
 import API
 import BenchReport
@@ -68,7 +69,12 @@ var report = BenchReport()
 print(Machine.description)
 print("\(engine.rawValue): \(accounts) accounts and \(logRows) decisions are being made…")
 fflush(nil)
-let seeded = try SeededStore.make(engine, accounts: accounts, log: logRows, now: clock())
+let seeded = try SeededStore.make(engine, accounts: accounts, log: logRows, kept: arguments.text("keep"), now: clock())
+if arguments.text("only") == "fill" {
+    seeded.end()
+    exit(0)
+}
+let started = clock()
 
 var logger = Logger(label: "bench")
 logger.logLevel = .error
@@ -144,8 +150,6 @@ for _ in 0..<3 {
     full.add(asked.result.latencies)
     tails.full.append(asked.result.latencies)
 }
-/// Decisions of before that were deleted.
-var removed = 0
 let most = rates.median
 print("at full load          \(full.line)")
 var calm = Latencies()
@@ -169,8 +173,7 @@ if logRows > 0 {
     }
     let load = try run("/v1/decisions", connections: 128, rate: 0.7 * most)
     isOver.flag.store(true, ordering: .relaxed)
-    removed = try await deleted.value
-    print("while \(removed) are deleted \(load.line)")
+    print("while \(try await deleted.value) are deleted \(load.line)")
     report.add("decisions.\(engine.rawValue).\(accounts).\(logRows).deleting", load.result.latencies)
     report.goal(
         "\(engine.rawValue), \(logRows) decisions: p99 at 70 % while old ones are deleted, ms",
@@ -207,7 +210,7 @@ if let file = arguments.text("plot") {
 /// The log has every answer, and the report is written.
 @MainActor func end() throws -> Never {
     try log.flush()
-    let logged = try seeded.store.decisions.count(DecisionFilter()) - logRows + removed
+    let logged = try seeded.store.decisions.count(DecisionFilter(since: started))
     print("the log               \(logged) rows of \(decided) answers, dropped \(log.dropped)")
     let isWhole = logged >= decided && log.dropped == 0
     flushing.cancel()
@@ -215,7 +218,7 @@ if let file = arguments.text("plot") {
     server.cancel()
     commits.close()
     reads.close()
-    seeded.remove()
+    seeded.end()
     if !isWhole { fail("answers are missing in the log") }
     report.printTable()
     try report.write()

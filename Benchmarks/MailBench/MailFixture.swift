@@ -1,11 +1,14 @@
 // The installation that is measured: team, user, keys, a Postfix with a port for each filter, and messages signed once.
 
+import BenchStores
 import DNSClient
 import Foundation
 import InternetMessage
 import MailAuth
 import MailCrypto
+import PosternConfiguration
 import PostfixHarness
+import PostgresHarness
 import RelayHarness
 
 /// A kind of filter, and how mail gets to it.
@@ -49,8 +52,11 @@ final class MailFixture {
     ///   - size: octets of a message.
     ///   - settings: more configuration keys of Postern.
     ///   - fansOut: whether a message to several users is fanned out.
+    ///   - server: in whose database the store is; nil for SQLite.
+    ///   - accounts: of others, in the store beside the one that mail is for.
     init(
-        _ contestants: [FilterUnderTest], size: Int, sessions: Int, settings: [String: String] = [:], fansOut: Bool = false
+        _ contestants: [FilterUnderTest], size: Int, sessions: Int, settings: [String: String] = [:], fansOut: Bool = false,
+        server: PostgresServer? = nil, accounts: Int = 0
     ) throws {
         let keys = (team: try RSAPrivateKey.generate(), user: try RSAPrivateKey.generate(), other: try RSAPrivateKey.generate())
         let records = try [("app.example", keys.team), ("home.example", keys.user)].map { domain, key in
@@ -79,7 +85,15 @@ final class MailFixture {
             let milters = Self.milters(contestant, sockets).joined(separator: ",")
             return "127.0.0.1:{port} inet n - n - - smtpd -o smtpd_milters=\(milters)"
         }
+        options.database = try server?.url(schema: "relay")
         fixture = try RelayFixture(options)
+        if accounts > 0 {
+            let now = Int64(Date().timeIntervalSince1970)
+            let installation = try Installation.open(
+                flag: fixture.configuration, environment: [:], set: fixture.settings.filter { $0 != "--set" }, now: now)
+            try Seeding.fill(installation.store, server == nil ? .sqlite : .postgres, count: accounts, now: now)
+            try installation.store.database.close()
+        }
         try fixture.addTeam("app", name: "App", source: "app.example")
         try fixture.addUser("anna", inboxes: [Self.inbox])
         relayAddress = try fixture.address("app", "anna")

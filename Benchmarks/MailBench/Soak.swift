@@ -79,7 +79,7 @@ struct Soak {
         try hosts.changePeople(round, count: 5)
         if round % Self.rotation == Self.rotation - 1 {
             try hosts.rotateKeys()
-            try hosts.hosts[0].fixture.run(["signing-key", "rotate"])
+            try hosts.hosts[0].fixture.run(["signing-key", "rotate", "--early"])
         }
         guard running.wait(seconds: 600, for: { $0 == 0 ? true : nil }) != nil else { throw BenchFailure("a round hangs") }
         if let failure = failures.with({ $0.first }) { throw failure }

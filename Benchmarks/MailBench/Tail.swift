@@ -1,31 +1,47 @@
 // How long the sender of a message waits for the answer to it, with decisions asked beside: at 70 % of the most that passes.
 
 import BenchReport
+import BenchStores
 import Foundation
 import PostfixHarness
+import PostgresHarness
 import RelayHarness
 
 struct Tail {
     /// Decisions a second beside the mail.
     static let decisions = 500.0
-    static let clientID = "com.bench.app"
+    static let clientID = "com.bench.mail"
 
     let world: MailFixture
+    private let server: PostgresServer?
     let decisions: LoadTarget
     let messages: Int
     let sessions: Int
 
     /// An installation in which decisions are asked for as well.
-    init(messages: Int, size: Int, sessions: Int) throws {
+    /// - Parameter accounts: of others, in the store.
+    init(_ engine: Engine, messages: Int, size: Int, sessions: Int, accounts: Int) throws {
         let port = try FreePort.next()
+        server =
+            engine == .sqlite
+            ? nil
+            : try PostgresServer.installed.map {
+                try PostgresServer(binaries: $0, settings: ["shared_buffers=2GB", "max_wal_size=8GB"])
+            }
         world = try MailFixture(
             [.forward, .reply], size: size, sessions: 200,
-            settings: ["http.listen": "127.0.0.1:\(port)", "http.requests_per_second": "100000"])
+            settings: ["http.listen": "127.0.0.1:\(port)", "http.requests_per_second": "100000"],
+            server: server, accounts: accounts)
         (self.messages, self.sessions) = (messages, sessions)
         let fixture = world.fixture
         try fixture.run(["app", "add", "app", Self.clientID])
         decisions = LoadTarget(
             address: "127.0.0.1:\(port)", key: try Self.key(fixture), body: try Self.question(fixture), accounts: 1)
+    }
+
+    func end() {
+        world.stop()
+        server?.stop()
     }
 
     /// A key that may ask.

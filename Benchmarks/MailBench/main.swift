@@ -3,10 +3,12 @@
 // MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip
 // rate,verp,stages,tail,memory,fan-out]
 //           [--memory-sessions 50,200,500] [--memory-size 1000000] [--reply-memory 256000000] [--soak 200000] [--check]
+//           [--tail-messages 4000] [--engine sqlite|postgres] [--accounts 0]
 // MailBench --hours 3 [--mail 20] [--decisions 100] [--round 60] [--plot FILE] [--samples FILE] [--check]
 // With --check, a goal that is missed makes the exit status 1. With --soak or --hours nothing else is measured.
 
 import BenchReport
+import BenchStores
 import Foundation
 import PostfixHarness
 
@@ -31,11 +33,14 @@ var report = BenchReport()
 }
 
 @MainActor func runTail() throws {
-    let tail = try Tail(messages: arguments.number("tail-messages", 4_000), size: size, sessions: sessions)
-    defer { tail.world.stop() }
+    let accounts = arguments.number("accounts", 0)
+    let engine = arguments.text("engine").flatMap(Engine.init(rawValue:)) ?? .sqlite
+    let tail = try Tail(
+        engine, messages: arguments.number("tail-messages", 4_000), size: size, sessions: sessions, accounts: accounts)
+    defer { tail.end() }
     for (contestant, verp) in [(FilterUnderTest.forward, false), (.forward, true), (.reply, false)] {
         let (most, mail, decisions) = try tail.measure(contestant, verp: verp)
-        let name = "tail.\(contestant.rawValue)\(verp ? ".verp" : "")"
+        let name = "tail.\(contestant.rawValue)\(verp ? ".verp" : "")" + (accounts > 0 ? ".\(engine.rawValue).\(accounts)" : "")
         print(
             String(format: "%@: at 70 %% of %.0f messages/s: ", name, most) + mail.line + "; decisions beside: " + decisions.line)
         fflush(nil)

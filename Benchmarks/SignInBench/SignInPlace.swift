@@ -1,7 +1,8 @@
-// The service under the benchmark: the page and the provider over a store on SQLite, and users with passkeys.
+// The service under the benchmark: the page and the provider over a store of its own, and users with passkeys.
 
 import API
 import Accounts
+import BenchStores
 import Database
 import Foundation
 import HTTP
@@ -10,7 +11,6 @@ import Logging
 import Mail
 import PasskeyTesting
 import Portal
-import PosternSQLite
 import RelayCore
 import SMTP
 import SignIn
@@ -18,7 +18,7 @@ import WebAuthn
 
 final class SignInPlace: Sendable {
     static let issuer = "https://id.example"
-    static let client = "com.bench.app"
+    static let client = "com.bench.page"
     static let redirect = "https://app.example/back"
 
     let address: String
@@ -26,40 +26,39 @@ final class SignInPlace: Sendable {
     /// By the number of the user.
     let authenticators: [TestAuthenticator]
     let handles: [[UInt8]]
-    private let folder: URL
-    private let database: SQLiteDatabase
+    private let place: BenchDatabase
     private let server: Task<Void, any Error>
 
-    init(users: Int) async throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-sign-in-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
+    /// - Parameter accounts: of others, in the store beside theirs.
+    init(_ engine: Engine, users: Int, accounts: Int) async throws {
         let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
-        _ = try Migrator().migrate(database, now: clock())
         guard let ring = KeyRing(random: (0..<96).map { UInt8($0) }),
             let tokens = TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a")),
             let proxies = TrustedProxies(["127.0.0.1"])
         else { throw CocoaError(.featureUnsupported) }
-        let store = Store(database: database, keys: ring, relayDomains: ["relay.example"])
+        place = try BenchDatabase.open(engine, name: "sign-in", kept: nil, now: clock()) {
+            try Seeding.fill(
+                Store(database: $0, keys: ring, relayDomains: [Seeding.domain]), engine, count: accounts, now: clock())
+        }
+        let store = Store(database: place.database, keys: ring, relayDomains: [Seeding.domain])
         let change = Change(actor: "bench", now: clock())
-        _ = try store.teams.add(id: "bench", name: "Bench", change)
-        _ = try store.apps.add(team: "bench", clientID: Self.client, group: nil, change)
-        try store.clients.addRedirect(team: "bench", clientID: Self.client, uri: Self.redirect, change)
-        secret = try store.openIDClients.issueSecret(team: "bench", clientID: Self.client, change).secret
+        _ = try store.apps.add(team: Seeding.team, clientID: Self.client, group: nil, change)
+        try store.clients.addRedirect(team: Seeding.team, clientID: Self.client, uri: Self.redirect, change)
+        secret = try store.openIDClients.issueSecret(team: Seeding.team, clientID: Self.client, change).secret
         var (authenticators, handles): ([TestAuthenticator], [[UInt8]]) = ([], [])
         for number in 0..<users {
             _ = try store.users.add(
-                id: "u\(number)", name: "User \(number)", inbox: InboxAddress(try AddrSpec.typed("u\(number)@home.example")),
+                id: "p\(number)", name: "User \(number)", inbox: InboxAddress(try AddrSpec.typed("p\(number)@home.example")),
                 isVerified: true, change)
             var authenticator = try TestAuthenticator(.create)
             authenticator.credentialID = Array("credential \(number)".utf8)
             let challenge = try store.passkeys.challenge(.create, browser: "b", now: change.now)
             authenticator.clientData = TestAuthenticator.clientData(.create, challenge: challenge)
             try store.passkeys.add(
-                user: "u\(number)", authenticator.relyingParty, clientData: Array(authenticator.clientData.utf8),
+                user: "p\(number)", authenticator.relyingParty, clientData: Array(authenticator.clientData.utf8),
                 attestationObject: try authenticator.attestationObject(), challenge: challenge, browser: "b", name: "Key", change)
             authenticators.append(authenticator)
-            handles.append(store.passkeys.userHandle("u\(number)"))
+            handles.append(store.passkeys.userHandle("p\(number)"))
         }
         (self.authenticators, self.handles) = (authenticators, handles)
 
@@ -94,7 +93,6 @@ final class SignInPlace: Sendable {
 
     func end() {
         server.cancel()
-        try? database.close()
-        try? FileManager.default.removeItem(at: folder)
+        place.end()
     }
 }

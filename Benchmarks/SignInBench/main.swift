@@ -1,11 +1,13 @@
-// Whole sign-ins on the built-in page, by passkeys, with the store on SQLite: at 200 a second whether they keep up, and at half
+// Whole sign-ins on the built-in page, by passkeys, at 200 a second whether they keep up, and at half
 // of that how long one takes. Each is eight requests of a browser with cookies and of the app's backend, from /auth/authorize to
 // the identity token; then the users' page. Browsers, authenticators and the service share this machine's cores.
 //
-// SignInBench [--users 1000] [--seconds 20] [--check]
+// SignInBench [--users 1000] [--seconds 20] [--engine sqlite|postgres] [--accounts 0] [--check]
+// --accounts: of others, in the store beside those who sign in.
 
 import AsyncHTTPClient
 import BenchReport
+import BenchStores
 import Foundation
 import NIOPosix
 
@@ -18,9 +20,13 @@ let arguments = BenchArguments()
 let users = arguments.number("users", 1_000)
 let seconds = arguments.number("seconds", 20)
 let full = 200
+let accounts = arguments.number("accounts", 0)
+let engine = arguments.text("engine").flatMap(Engine.init(rawValue:)) ?? .sqlite
+let label = accounts > 0 ? ", \(engine.rawValue), \(accounts) accounts" : ""
+let size = accounts > 0 ? ".\(engine.rawValue).\(accounts)" : ""
 
 print("\(users) users with passkeys are being made…")
-let place = try await SignInPlace(users: users)
+let place = try await SignInPlace(engine, users: users, accounts: accounts)
 let client = HTTPClient(
     eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
     configuration: HTTPClient.Configuration(redirectConfiguration: .disallow, timeout: .init(read: .seconds(30))))
@@ -35,22 +41,23 @@ for rate in [full, full / 2] {
     let measured = await crowd.signIn(perSecond: rate, seconds: seconds)
     if let failure = measured.failure { fail("a sign-in failed: \(failure)") }
     print(measured.line(rate))
-    report.add(BenchResult("signin.\(rate).rate", measured.rate, "sign-ins/s"))
-    report.add("signin.\(rate)", measured.wholes)
-    report.add("signin.\(rate).request", measured.requests)
+    report.add(BenchResult("signin.\(rate)\(size).rate", measured.rate, "sign-ins/s"))
+    report.add("signin.\(rate)\(size)", measured.wholes)
+    report.add("signin.\(rate).request\(size)", measured.requests)
     if rate == full {
-        report.goal("sign-ins a second", measured.rate, Double(full) * 0.98, atMost: false)
+        report.goal("sign-ins a second\(label)", measured.rate, Double(full) * 0.98, atMost: false)
     } else {
-        report.goal("p99 of a whole sign-in at half of that, ms", measured.wholes.percentile(99), 100, atMost: true)
+        report.goal("p99 of a whole sign-in at half of that, ms\(label)", measured.wholes.percentile(99), 100, atMost: true)
         report.goal(
-            "p99 of a whole sign-in by p50", measured.wholes.percentile(99) / measured.wholes.percentile(50), 10, atMost: true)
+            "p99 of a whole sign-in by p50\(label)", measured.wholes.percentile(99) / measured.wholes.percentile(50), 10,
+            atMost: true)
     }
 }
 let pages = await crowd.look(perSecond: 300, seconds: seconds, visitors: 50)
 if let failure = pages.failure { fail("a page failed: \(failure)") }
 print("pages: \(pages.line(300))")
-report.add("portal.300", pages.wholes)
-report.goal("p99 of a page, ms", pages.wholes.percentile(99), 50, atMost: true)
+report.add("portal.300\(size)", pages.wholes)
+report.goal("p99 of a page, ms\(label)", pages.wholes.percentile(99), 50, atMost: true)
 try await client.shutdown() as Void
 place.end()
 report.printTable()

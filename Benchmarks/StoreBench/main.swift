@@ -2,8 +2,10 @@
 //
 // StoreBench [--sizes 10000,1000000,10000000] [--lookups 20000] [--engines sqlite,postgres] [--starts 5] [--keep FOLDER]
 // [--check]
+// StoreBench --plot FILE
 //
 // --keep: stores stay in the folder and are used again, since filling ten million takes minutes.
+// --plot: nothing is measured; what all benchmarks left of stores of several sizes is drawn.
 
 import BenchReport
 import BenchStores
@@ -53,6 +55,10 @@ var report = BenchReport()
 
 var status: Int32 = 0
 do {
+    if let file = arguments.text("plot") {
+        try GrowthPlot.svg(BenchReport.saved()).write(toFile: file, atomically: true, encoding: .utf8)
+        exit(0)
+    }
     print(Machine.description)
     fflush(nil)
     for engine in engines { try measure(engine) }

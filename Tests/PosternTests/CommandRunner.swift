@@ -1,5 +1,6 @@
 // Runs the built command in its own folder.
 
+import Concurrency
 import Foundation
 import PostfixHarness
 import Testing
@@ -56,18 +57,13 @@ final class CommandRunner: Sendable {
             try FileHandle(forReadingFrom: names[0]), try FileHandle(forWritingTo: names[1]),
             try FileHandle(forWritingTo: names[2]),
         ]
-        let (ended, status) = (DispatchSemaphore(value: 0), Watched<Int32>(-1))
-        _ = try ChildProcess(
+        let status = try SystemProcess(
             Self.executable.path, arguments, environment: variables, directory: folder.path,
             descriptors: (files[0].fileDescriptor, files[1].fileDescriptor, files[2].fileDescriptor)
-        ) { number in
-            status.with { $0 = number }
-            ended.signal()
-        }
-        ended.wait()
+        ).wait()
         for file in files { try file.close() }
         return CommandResult(
-            status: status.with { $0 }, output: try String(contentsOf: names[1], encoding: .utf8),
+            status: status, output: try String(contentsOf: names[1], encoding: .utf8),
             errors: try String(contentsOf: names[2], encoding: .utf8))
     }
 

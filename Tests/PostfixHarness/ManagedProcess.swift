@@ -1,5 +1,6 @@
 // Starts a program, follows its output line by line, sends it signals, waits for its end.
 
+import Concurrency
 import Foundation
 
 /// A running program. It is killed, where it still runs, when `end` is called or the last reference goes.
@@ -33,7 +34,7 @@ package final class ManagedProcess: @unchecked Sendable {
 
     /// The program's path, for messages.
     package let executable: String
-    private let process: ChildProcess
+    private let process: SystemProcess
     /// Our end of the program's standard input; nil once it is closed.
     private let input: Watched<Int32?>
     private let state = Watched(State())
@@ -43,19 +44,22 @@ package final class ManagedProcess: @unchecked Sendable {
         _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], directory: String? = nil
     ) throws {
         self.executable = executable
-        let (toChild, output, errors) = (try ChildProcess.pipe(), try ChildProcess.pipe(), try ChildProcess.pipe())
+        let (toChild, output, errors) = (try SystemProcess.pipe(), try SystemProcess.pipe(), try SystemProcess.pipe())
         input = Watched(toChild.write)
         let state = state
         defer { for descriptor in [toChild.read, output.write, errors.write] { close(descriptor) } }
         do {
-            process = try ChildProcess(
+            process = try SystemProcess(
                 executable, arguments, environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
-                directory: directory,
-                descriptors: (toChild.read, output.write, errors.write)
-            ) { status in state.with { $0.status = status } }
+                directory: directory, descriptors: (toChild.read, output.write, errors.write))
         } catch {
             for descriptor in [toChild.write, output.read, errors.read] { close(descriptor) }
             throw error
+        }
+        let process = process
+        Thread.detachNewThread {
+            let status = process.wait()
+            state.with { $0.status = status }
         }
         for (index, descriptor) in [output.read, errors.read].enumerated() {
             Thread.detachNewThread { Self.follow(descriptor, index, state) }
@@ -63,7 +67,7 @@ package final class ManagedProcess: @unchecked Sendable {
     }
 
     deinit {
-        if isRunning { process.signal(SIGKILL) }
+        if isRunning { kill(process.identifier, SIGKILL) }
         closeInput()
     }
 
@@ -145,7 +149,7 @@ package final class ManagedProcess: @unchecked Sendable {
         }
     }
 
-    package func signal(_ number: Int32) { if isRunning { process.signal(number) } }
+    package func signal(_ number: Int32) { if isRunning { kill(process.identifier, number) } }
 
     /// Waits for the end and all output; the exit status, or 128 + the signal that killed it.
     @discardableResult
@@ -165,7 +169,7 @@ package final class ManagedProcess: @unchecked Sendable {
     /// Kills the program if it still runs, and waits for it.
     package func end() {
         closeInput()
-        if isRunning { process.signal(SIGKILL) }
+        if isRunning { kill(process.identifier, SIGKILL) }
         _ = state.wait(seconds: 10) { $0.status }
     }
 

@@ -1,28 +1,57 @@
 // A program of this machine, run to its end: Postfix's tools, and those that a probe asks.
 
+import Concurrency
 import Foundation
 
 package struct ToolRun: Sendable {
-    /// 0 where it ended well.
+    /// 0 where it ended well; 128 + signal where it was killed.
     package let status: Int32
     package let output: String
     package let errors: String
 
-    /// Runs a program without input. Throws where it cannot be started.
+    /// Runs a program without input. Throws where it cannot be started. Blocks.
     package init(_ path: String, _ arguments: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        let (output, errors) = (Pipe(), Pipe())
-        process.standardOutput = output
-        process.standardError = errors
-        try process.run()
-        // Errors are short (far below a pipe's 64 KiB), so reading them after the output cannot block the tool.
-        self.output = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        self.errors = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        status = process.terminationStatus
+        let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        defer { close(nothing) }
+        let output = try SystemProcess.pipe()
+        defer { close(output.read) }
+        let errors: (read: Int32, write: Int32)
+        do { errors = try SystemProcess.pipe() } catch {
+            close(output.write)
+            throw error
+        }
+        defer { close(errors.read) }
+        let process: SystemProcess
+        do {
+            // Ours go at once, so that reading ends with the program.
+            defer { for end in [output.write, errors.write] { close(end) } }
+            process = try SystemProcess(
+                path, arguments, environment: ProcessInfo.processInfo.environment,
+                descriptors: (nothing, output.write, errors.write))
+        }
+        let texts = Self.read([output.read, errors.read])
+        (self.output, self.errors) = (texts[0], texts[1])
+        status = process.wait()
+    }
+
+    /// Everything that comes, whichever comes first: a program that fills one pipe waits for no other.
+    private static func read(_ descriptors: [Int32]) -> [String] {
+        var octets = descriptors.map { _ in [UInt8]() }
+        var wanted = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        var part = [UInt8](repeating: 0, count: 65_536)
+        // A negative descriptor is passed over by poll(2).
+        while wanted.contains(where: { $0.fd >= 0 }) {
+            guard poll(&wanted, nfds_t(wanted.count), -1) >= 0 || errno == EINTR else { break }
+            for index in wanted.indices where wanted[index].fd >= 0 && wanted[index].revents != 0 {
+                let count = Foundation.read(wanted[index].fd, &part, part.count)
+                if count > 0 {
+                    octets[index] += part[..<count]
+                } else if count == 0 || errno != EINTR && errno != EAGAIN {
+                    wanted[index].fd = -1
+                }
+            }
+        }
+        return octets.map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// The first executable file of this name in these folders; nil where there is none.

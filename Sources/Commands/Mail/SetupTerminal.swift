@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import CommandSupport
+import Concurrency
 import Foundation
 import PosternConfiguration
 
@@ -23,16 +24,14 @@ struct SetupTerminal: SetupDialogue {
 
     private func status(_ command: [String], isQuiet: Bool) -> Int32 {
         fflush(nil)
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
+        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { close(nothing) }
         // The very program that asks, whatever else is called so.
-        process.arguments = command.map { $0 == "postern" ? Self.program : $0 }
-        if isQuiet { (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice) }
-        process.standardInput = FileHandle.nullDevice
-        process.environment = ProcessInfo.processInfo.environment.merging(["POSTERN_CONFIG": configuration]) { $1 }
-        do { try process.run() } catch { return 127 }
-        process.waitUntilExit()
-        return process.terminationStatus
+        let process = try? SystemProcess(
+            "/usr/bin/env", command.map { $0 == "postern" ? Self.program : $0 },
+            environment: ProcessInfo.processInfo.environment.merging(["POSTERN_CONFIG": configuration]) { $1 },
+            descriptors: (nothing, isQuiet ? nothing : STDOUT_FILENO, isQuiet ? nothing : STDERR_FILENO))
+        return process?.wait() ?? 127
     }
 
     private static let program =

@@ -1,21 +1,24 @@
 // A program started by the system's own posix_spawn.
 
-import Foundation
+import Glibc
 
 /// A child of this process. Foundation's `Process` lists all open files of this one to close them in the child, and with some
-/// 1,360 of them reads past the end of its list, which has crashed whole runs; and it shares its pipes with children that others
-/// start at the moment.
-package final class ChildProcess: Sendable {
+/// 1,360 of them reads past the end of its list; it shares its pipes with children that others start at the moment; and it gives
+/// each thread that starts one a run loop with three open files, which stay as long as the thread.
+package struct SystemProcess: Sendable {
     package let identifier: Int32
 
+    /// Why a program was not started.
+    package struct Failure: Error, CustomStringConvertible { package let description: String }
+
+    /// Starts a program. It ignores and blocks no signal; someone must `wait` for it.
     /// - Parameters:
     ///   - environment: all of it.
     ///   - descriptors: standard input, output and error of the child, which gets no other open file.
-    ///   - ended: called once, with the exit status as a shell says it: 128 + signal for a killed process.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String], directory: String? = nil,
-        descriptors: (Int32, Int32, Int32), ended: @escaping @Sendable (Int32) -> Void
-    ) throws {
+        descriptors: (Int32, Int32, Int32)
+    ) throws(Failure) {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -35,30 +38,31 @@ package final class ChildProcess: Sendable {
         posix_spawnattr_setsigdefault(&attributes, &all)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
-        let variables = environment.map { "\($0.key)=\($0.value)" }
         var child: pid_t = 0
         let failure = Self.withCStrings([executable] + arguments) { arguments in
-            Self.withCStrings(variables) { variables in
+            Self.withCStrings(environment.map { "\($0.key)=\($0.value)" }) { variables in
                 posix_spawn(&child, executable, &actions, &attributes, arguments, variables)
             }
         }
-        guard failure == 0 else { throw HarnessError("\(executable) cannot be started: \(String(cString: strerror(failure)))") }
-        identifier = child
-        let identifier = child
-        Thread.detachNewThread {
-            var status: Int32 = 0
-            while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
-            let signal = status & 0x7F
-            ended(signal == 0 ? (status >> 8) & 0xFF : 128 + signal)
+        guard failure == 0 else {
+            throw Failure(description: "\(executable) cannot be started: \(String(cString: strerror(failure)))")
         }
+        identifier = child
     }
 
-    package func signal(_ number: Int32) { kill(identifier, number) }
+    /// Waits until it has ended. Once: its number may be another's after that.
+    /// - Returns: the exit status as a shell says it: 128 + signal for a killed process.
+    package func wait() -> Int32 {
+        var status: Int32 = 0
+        while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
+        let signal = status & 0x7F
+        return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+    }
 
     /// A pipe whose ends no other child gets.
-    package static func pipe() throws -> (read: Int32, write: Int32) {
+    package static func pipe() throws(Failure) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [-1, -1]
-        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw HarnessError("no pipe: \(String(cString: strerror(errno)))") }
+        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw Failure(description: "no pipe: \(String(cString: strerror(errno)))") }
         return (ends[0], ends[1])
     }
 

@@ -7,8 +7,8 @@ struct TokenShape: Sendable, Hashable {
     /// When tokens are, or were, written so.
     enum Generation: Sendable, Hashable {
         case current
-        /// A stored return path without a hash of its sender: its row is found by the whole local part, so that each message wrote
-        /// one. Good until it expires. None is made any more.
+        /// A stored return path without a hash of its sender: its row is found by the whole local part, so that each message
+        /// wrote one. Good until it expires. None is made any more.
         case unhashed
         /// The account's number is in it unpermuted: so it was until the numbers were permuted, and such tokens are good until
         /// their key is retired. None is made any more.

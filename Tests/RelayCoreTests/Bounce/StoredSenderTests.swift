@@ -67,7 +67,8 @@ import Testing
             return
         }
         _ = try fixture.directory.store(
-            [StoredAddress(token: token.storageKey, address: Self.sender(2), expiryDay: Self.day)], account: token.account, day: 1,
+            [StoredAddress(token: token.storageKey, address: Self.sender(2), expiryDay: Self.day)], account: token.account,
+            day: 1,
             newPerDay: 1)
         #expect(Self.recipients(Self.report(fixture, to: path)).isEmpty)
     }

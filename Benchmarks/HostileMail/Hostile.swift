@@ -93,6 +93,7 @@ package struct Hostile {
             Hostile("prose", plain, times(words, size)),
             Hostile("inbox in every line", plain, times("Dear \(inbox), thank you\r\n", size)),
             Hostile("inbox without breaks", plain, times(inbox + " ", size)),
+            Hostile("inboxes and reverse addresses", plain, times("Dear \(inbox), \(reverse)\r\n", size)),
             Hostile("inboxes glued", plain, times(inbox, size)),
             Hostile("local part", plain, times(local + "\r\n", size)),
             Hostile("domain", plain, times("home.example ", size)),

@@ -13,6 +13,32 @@ struct Run {
     let all: Double
 }
 
+/// Who the envelope senders of a run are.
+enum EnvelopeSenders: String, CaseIterable {
+    /// One that fits a return path.
+    case one = "one sender"
+    /// Another one for each message, too long for a return path.
+    case verp = "a sender for each message"
+    /// A few, too long for a return path, so that each is stored once.
+    case known = "known long senders"
+
+    /// What the names of results end with, and by what `--skip` leaves it out.
+    var suffix: String { self == .one ? "" : self == .verp ? ".verp" : ".known" }
+    var word: String { self == .one ? "rate" : String(suffix.dropFirst()) }
+
+    /// Known ones of an account.
+    private static let few = 10
+
+    /// The nth one; nil where smtp-source has it.
+    func sender(_ domain: String) -> (@Sendable (Int) -> String)? {
+        switch self {
+        case .one: nil
+        case .verp: { "bounce+\($0)-\(UInt32.random(in: 0 ... .max))@\(domain)" }
+        case .known: { "bounce+of-the-list-of-customers-\($0 % Self.few)@\(domain)" }
+        }
+    }
+}
+
 struct Throughput {
     let world: MailFixture
     let messages: Int
@@ -20,31 +46,30 @@ struct Throughput {
     let sessions: Int
 
     /// Runs the filters in turn, `rounds` times.
-    /// - Parameter verp: whether each message has its own envelope sender.
-    func run(_ contestants: [FilterUnderTest], verp: Bool) throws -> [FilterUnderTest: [Run]] {
+    func run(_ contestants: [FilterUnderTest], senders: EnvelopeSenders) throws -> [FilterUnderTest: [Run]] {
         var runs: [FilterUnderTest: [Run]] = [:]
         // One small round before, that no one counts: processes start, caches fill.
-        for contestant in contestants { _ = try run(contestant, messages: min(messages, 100), verp: verp) }
+        for contestant in contestants { _ = try run(contestant, messages: min(messages, 100), senders: senders) }
         for round in 0..<rounds {
             // Now from the front, now from the back, so that no one always comes after the same neighbour.
             for contestant in round % 2 == 0 ? contestants : contestants.reversed() {
-                runs[contestant, default: []].append(try run(contestant, messages: messages, verp: verp))
+                runs[contestant, default: []].append(try run(contestant, messages: messages, senders: senders))
             }
         }
         return runs
     }
 
-    private func run(_ contestant: FilterUnderTest, messages: Int, verp: Bool) throws -> Run {
+    private func run(_ contestant: FilterUnderTest, messages: Int, senders: EnvelopeSenders) throws -> Run {
         let filters = try world.processes(contestant).map(\.identifier)
         let before = (
             filter: filters.map(Clock.process).reduce(0, +), all: Clock.descendants(), wall: Clock.wall(),
             own: Clock.process(getpid())
         )
-        if verp {
+        let sender = senders.sender("\(contestant == .reply ? "home" : "app").example")
+        if let sender {
             try Source(
                 port: world.port(contestant), sessions: sessions, messages: messages, recipients: [world.recipient(contestant)],
-                sender: { "bounce+\($0)-\(UInt32.random(in: 0 ... .max))@\(contestant == .reply ? "home" : "app").example" },
-                message: world.message(contestant)
+                sender: sender, message: world.message(contestant)
             ).run()
         } else {
             let file = world.fixture.folder + "/message-\(contestant.rawValue)"
@@ -66,7 +91,7 @@ struct Throughput {
         try world.waitUntilDelivered()
         let filter = filters.map(Clock.process).reduce(0, +) - before.filter
         // Our own source is part of everything; our reading of logs is not worth dividing from it.
-        let all = Clock.descendants() - before.all + (verp ? Clock.process(getpid()) - before.own : 0)
+        let all = Clock.descendants() - before.all + (sender == nil ? 0 : Clock.process(getpid()) - before.own)
         return Run(rate: Double(messages) / wall, filter: filter / Double(messages), all: all / Double(messages))
     }
 

@@ -1,7 +1,7 @@
 // Mail through Postfix and Postern beside other filters: rates, processor time by stage, memory. See docs/PERFORMANCE.md.
 //
 // MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip
-// rate,verp,stages,tail,memory,fan-out]
+// rate,verp,known,stages,tail,memory,fan-out]
 //           [--memory-sessions 50,200,500] [--memory-size 1000000] [--reply-memory 256000000] [--soak 200000] [--check]
 //           [--tail-messages 4000] [--engine sqlite|postgres] [--accounts 0]
 // MailBench --hours 3 [--mail 20] [--decisions 100] [--round 60] [--plot FILE] [--samples FILE] [--check]
@@ -26,7 +26,7 @@ var report = BenchReport()
     fflush(nil)
     if let soak = arguments.text("soak").flatMap({ Int($0) }) { return try runSoak(soak) }
     if let hours = arguments.text("hours").flatMap({ Double($0) }) { return try runHours(hours) }
-    if !["rate", "verp", "stages"].allSatisfy(skipped.contains) { try runMail() }
+    if !["rate", "verp", "known", "stages"].allSatisfy(skipped.contains) { try runMail() }
     if !skipped.contains("tail") { try runTail() }
     if !skipped.contains("memory") { try runMemory() }
     if !skipped.contains("fan-out") { try runFanOut() }
@@ -68,11 +68,11 @@ var report = BenchReport()
     let throughput = Throughput(world: world, messages: messages, rounds: arguments.number("rounds", 5), sessions: sessions)
     print("\(throughput.rounds) rounds of \(messages) messages of \(world.teamMessage.count) octets over \(sessions) sessions\n")
     let raw = try Stages.rsa()
-    for (suffix, verp) in [("", false), (".verp", true)] where !skipped.contains(verp ? "verp" : "rate") {
+    for senders in EnvelopeSenders.allCases where !skipped.contains(senders.word) {
         let runs = try throughput.run(
-            verp ? contestants.filter { [.noop, .fixed, .forward].contains($0) } : contestants, verp: verp)
+            senders == .one ? contestants : contestants.filter { [.noop, .fixed, .forward].contains($0) }, senders: senders)
+        let (suffix, kind) = (senders.suffix, senders.rawValue)
         Throughput.add(runs, suffix: suffix, to: &report)
-        let kind = verp ? "a sender for each message" : "one sender"
         @MainActor func goal(_ other: FilterUnderTest, _ bound: Double) {
             guard let ratios = Throughput.ratios(runs, .forward, other) else { return }
             report.goal("\(kind): rate of forwarding by that of \(other.rawValue)", ratios.rate, bound, atMost: false)

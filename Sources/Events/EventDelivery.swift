@@ -310,7 +310,7 @@ package final class EventDelivery: Sendable {
                 metrics?.events("parked").add(parked)
                 logger.error("events were parked after three days: see postern event list", metadata: ["events": "\(parked)"])
             }
-            while try await blocking({ try $0.outbox.deleteEnded(now: $0.now()) }) == 1000 {}
+            try await PacedSteps.run { try await blocking { try $0.outbox.deleteEnded(now: $0.now()) } }
             _ = try await blocking { try $0.outbox.streams.reportRefusals(now: $0.now()) }
             let early = try await blocking {
                 try $0.outbox.endImpossibleWaits(

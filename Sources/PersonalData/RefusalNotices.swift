@@ -45,10 +45,10 @@ extension UserExportRepository {
         let fresh: SQL = """
             FROM account_refusals x JOIN accounts a ON a.id = x.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             WHERE x.day > \(Day.number(now) - 7) AND x.kind IN (\(kinds)) AND NOT EXISTS (
-                SELECT 1 FROM account_refusals_told d WHERE d.account_id = x.account_id AND d.kind = x.kind)
+                SELECT 1 FROM account_refusals_told d WHERE d.account_id = x.account_id AND d.kind = x.kind
+                    AND d.told_at >= \(Self.forgotten(now)))
             """
         return try database.write(.durable) { connection throws(StoreFailure) in
-            try connection.run("DELETE FROM account_refusals_told WHERE told_at < \(now - Self.memory * 86_400)")
             let users = try connection.rows(
                 """
                 SELECT u.id, u.handle, u.refusals_told_at, i.address_key, i.address_sealed
@@ -64,7 +64,10 @@ extension UserExportRepository {
                 for row in found {
                     let (account, kind): (Int64, RefusalKind) = try (row["account_id"], row["kind"])
                     try connection.run(
-                        "INSERT INTO account_refusals_told (account_id, kind, told_at) VALUES (\(account), \(kind), \(now))")
+                        """
+                        INSERT INTO account_refusals_told (account_id, kind, told_at) VALUES (\(account), \(kind), \(now))
+                        ON CONFLICT (account_id, kind) DO UPDATE SET told_at = excluded.told_at
+                        """)
                     told.insert(kind)
                 }
                 try connection.run("UPDATE users SET refusals_told_at = \(now) WHERE id = \(user)")
@@ -72,6 +75,20 @@ extension UserExportRepository {
                     userID: row["handle"], inbox: sealer.inbox(row, user: user), kinds: told, user: user,
                     toldBefore: row["refusals_told_at"])
             }
+        }
+    }
+
+    /// Before when what was told is told again (seconds since 1970).
+    private static func forgotten(_ now: Int64) -> Int64 { now - memory * 86_400 }
+
+    /// Deletes notes of what was told too long ago to count, at most `limit`; how many.
+    package func deleteTold(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(
+                """
+                DELETE FROM account_refusals_told WHERE (account_id, kind) IN (
+                    SELECT account_id, kind FROM account_refusals_told WHERE told_at < \(Self.forgotten(now)) LIMIT \(limit))
+                """)
         }
     }
 

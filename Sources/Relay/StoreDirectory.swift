@@ -89,17 +89,14 @@ package struct StoreDirectory: RelayDirectory {
     }
 
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
-        if let address = unwritten.tokens.withLock({ $0[token.localPart] }) { return address }
+        let key = token.storageKey
+        if let address = unwritten.tokens.withLock({ $0[key] }) { return address }
         return try reading {
             let now = now()
-            guard
-                let stored = try store.tokens.find(
-                    token.localPart, purpose: token.purpose.isReverse ? .reverse : .returnPath, now: now)
-            else {
-                return nil
-            }
+            let purpose = token.purpose.isReverse ? StoredTokenPurpose.reverse : .returnPath
+            guard let stored = try store.tokens.find(key, purpose: purpose, now: now) else { return nil }
             // Where that cannot be written now, the next mail will.
-            if token.purpose.isReverse, !isReadOnly { try? store.tokens.keep(stored, token.localPart, now: now) }
+            if token.purpose.isReverse, !isReadOnly { try? store.tokens.keep(stored, key, now: now) }
             return stored.address
         }
     }

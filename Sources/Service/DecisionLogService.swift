@@ -80,12 +80,16 @@ package struct DecisionLogService: Service {
 
     private func deleteExpired() async {
         do {
+            // One of several hosts is enough, and two would both delete what is too much.
+            let held = try await pool.run { [store] in try store.database.lock("decision-deletions") }
+            guard let lock = held else { return }
+            defer { lock.release() }
             let (steps, store, time) = (DeletionSteps(pool: pool), store, now())
             try await steps.run { try store.decisionWrites.deleteExpiredNonces(now: time) }
             try await steps.run { try store.idempotency.deleteExpired(now: time) }
             try await steps.run { try store.appRates.deleteExpired(now: time) }
             try await steps.run { try store.velocity.deleteExpired(now: time) }
-            try await pool.run { try store.velocity.trim() }
+            try await steps.run(try await pool.run { try store.velocity.excess() }) { try store.velocity.trim($0) }
             try await steps.run { try store.devices.deleteExpired(now: time) }
         } catch is CancellationError {
             // The end: the next start goes on.

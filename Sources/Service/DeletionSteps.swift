@@ -1,5 +1,6 @@
 // What has expired is deleted step by step, with room in between for those who write.
 
+import Concurrency
 import HTTP
 
 /// Deletions of any number of rows, none of which others notice.
@@ -7,14 +8,18 @@ struct DeletionSteps {
     /// Where the steps block.
     let pool: BlockingPool
 
-    /// Runs `step` until there was nothing to delete, or the task is cancelled. Between two steps others write for as long as one
-    /// took, since those who wait for their turn would else have every second one at the most.
+    /// Rows in one step.
+    private static let rows = 1_000
+
+    /// Runs `step` until there was nothing to delete, or the task is cancelled. Between two steps others write.
     /// - Parameter step: deletes some rows, some ten milliseconds' worth; how many, of whatever tables.
     func run(_ step: @escaping @Sendable () throws -> Int) async throws {
-        while true {
-            let start = ContinuousClock.now
-            guard try await pool.run(step) > 0 else { return }
-            try await Task.sleep(for: ContinuousClock.now - start)
-        }
+        try await PacedSteps.run { try await pool.run(step) }
+    }
+
+    /// Deletes `count` rows, as `run`.
+    /// - Parameter step: deletes so many at most.
+    func run(_ count: Int, _ step: @escaping @Sendable (Int) throws -> Int) async throws {
+        try await PacedSteps.run(count, most: Self.rows) { limit in try await pool.run { try step(limit) } }
     }
 }

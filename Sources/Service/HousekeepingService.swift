@@ -113,14 +113,13 @@ struct HousekeepingService: Service {
             try await steps.run { try store.tokens.deleteExpired(now: time) }
             try await steps.run { try store.provider.deleteExpired(now: time) }
             try await steps.run { try store.tombstones.deleteExpired(now: time) }
-            try await pool.run { while try store.transfers.endExpired(now: time) == 500 {} }
+            try await steps.run { try store.transfers.endExpired(now: time) }
             try await steps.run { try store.externalEvents.deleteExpired(now: time) }
             try await steps.run { try store.verifications.deleteExpired(now: time) }
             try await steps.run { try store.persons.deleteRefusals(now: time) }
-            try await pool.run {
-                try store.addresses.endCounted(accounts: nil, now: time)
-                while try store.users.removeDue(now: time) == 100 {}
-            }
+            try await pool.run { try store.addresses.endCounted(accounts: nil, now: time) }
+            try await steps.run { try store.users.removeDue(now: time) }
+            try await steps.run { try store.persons.deleteTold(now: time) }
             for retention in try await pool.run({ try store.retention.all() }) { try await delete(retention, steps, now: time) }
             try await pool.run { [tellUsers] in
                 try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))

@@ -34,15 +34,15 @@ struct ListService: Service {
     private static let deletionInterval: Duration = .seconds(3_600)
 
     func run() async throws {
-        await PeriodicTask.untilShutdown(every: .seconds(1), keeping: ContinuousClock.now) { nextDeletion in
-            let isTurn = ContinuousClock.now >= nextDeletion
+        // What is deleted by the thousand keeps no list waiting.
+        async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) { await deleteUnneeded() }
+        await PeriodicTask.untilShutdown(every: .seconds(1)) {
             try? await pool.run {
                 lists.refresh(now: now())
                 reportMissing()
-                if isTurn { deleteUnneeded() }
             }
-            if isTurn { nextDeletion = ContinuousClock.now + Self.deletionInterval }
         }
+        await deletions
     }
 
     /// Each list once, when it begins to be missing.
@@ -56,11 +56,15 @@ struct ListService: Service {
         reported.exchange(missing)
     }
 
-    private func deleteUnneeded() {
+    private func deleteUnneeded() async {
         do {
-            guard let lock = try store.database.lock("lists") else { return }
+            let held = try await pool.run { [store] in try store.database.lock("lists") }
+            guard let lock = held else { return }
             defer { lock.release() }
-            while try store.liveLists.step(now: now()) {}
+            let (store, now) = (store, now)
+            try await DeletionSteps(pool: pool).run { try store.liveLists.step(now: now()) ? 1 : 0 }
+        } catch is CancellationError {
+            // The end: the next start goes on.
         } catch {
             logger.warning("what is left of lists cannot be deleted yet", metadata: ["detail": "\(error)"])
         }

@@ -89,7 +89,7 @@ package final class MemoryDirectory: RelayDirectory {
     package func block(_ source: RegisteredSource) { state.withLock { _ = $0.blocked.insert(source) } }
 
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
-        try asked { state -> AddrSpec?? in .some(state.stored[token.localPart]) } ?? nil
+        try asked { state -> AddrSpec?? in .some(state.stored[token.storageKey]) } ?? nil
     }
 
     package func store(

@@ -211,6 +211,29 @@ import Testing
         #expect(try fixture.store.persons.takeRefusalNotices(now: fixture.now).map(\.userID) == ["anna"])
     }
 
+    /// After 90 days the same is told again, whether or not what was told then is deleted yet.
+    @Test(arguments: [true, false]) func whatWasToldLongAgoIsToldAgain(isDeleted: Bool) throws {
+        let fixture = try PortalFixture()
+        defer { fixture.stop() }
+        let persons = fixture.store.persons
+        try Self.refuse(fixture, "unregistered-source")
+        #expect(try persons.takeRefusalNotices(now: fixture.now).count == 1)
+        func refusedAgain(after days: Int64) throws -> Int64 {
+            let now = fixture.now + days * 86_400
+            try fixture.store.database.write(.durable) { connection throws(StoreFailure) in
+                _ = try connection.run("UPDATE account_refusals SET day = \(Day.number(now)), last_at = \(now)")
+            }
+            return now
+        }
+        var now = try refusedAgain(after: 89)
+        #expect(try persons.deleteTold(now: now) == 0)
+        #expect(try persons.takeRefusalNotices(now: now).isEmpty)
+        now = try refusedAgain(after: 91)
+        if isDeleted { #expect(try persons.deleteTold(now: now, limit: 1) == 1 && persons.deleteTold(now: now, limit: 1) == 0) }
+        #expect(try persons.takeRefusalNotices(now: now).map(\.kinds) == [[.stranger]])
+        #expect(try persons.takeRefusalNotices(now: now).isEmpty && persons.deleteTold(now: now) == 0)
+    }
+
     // MARK: Checks
 
     @Test func whatWasAskedAndWhyIsShownInPlainWordsAndCanBeObjectedTo() async throws {

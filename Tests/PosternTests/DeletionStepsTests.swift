@@ -23,6 +23,24 @@ import Testing
         await pool.stop()
     }
 
+    /// What was too much of a table went in one go.
+    @Test func aNumberOfRowsGoesByTheThousandAndNoMore() async throws {
+        let pool = BlockingPool(threads: 1)
+        let asked = Mutex<[Int]>([])
+        try await DeletionSteps(pool: pool).run(2_300) { limit in
+            asked.withLock { $0.append(limit) }
+            return limit
+        }
+        #expect(asked.withLock { $0 } == [1_000, 1_000, 300])
+        // Another one deleted meanwhile: there is no more.
+        let counts = Steps([1_000, 0, 7])
+        try await DeletionSteps(pool: pool).run(5_000) { _ in counts.next() }
+        #expect(counts.left.withLock { $0 } == [7])
+        try await DeletionSteps(pool: pool).run(0) { _ in counts.next() }
+        #expect(counts.left.withLock { $0 } == [7], "nothing is too much")
+        await pool.stop()
+    }
+
     @Test func whatFailsEndsTheDeletion() async {
         struct Failure: Error {}
         let pool = BlockingPool(threads: 1)

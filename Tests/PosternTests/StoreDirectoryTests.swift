@@ -11,14 +11,19 @@ import Testing
 @Suite struct StoreDirectoryTests {
     private static let day: Int64 = 86_400
 
-    /// A stored address is kept for a year from the last mail that met it: a reply counts as that, what only looks does not.
-    @Test func aReplyKeepsAStoredAddressForAnotherYear() throws {
+    /// An installation with account 1.
+    private static func withAnAccount() throws -> (CommandRunner, Installation) {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("user", "add", "u1", "--inbox", "u1@home.example", "--verified")
         try runner.succeed("address", "issue", "juice", "u1")
-        let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 0)
-        defer { try? installation.close() }
+        return (runner, try Installation.open(flag: runner.configuration, environment: [:], now: 0))
+    }
+
+    /// A stored address is kept for a year from the last mail that met it: a reply counts as that, what only looks does not.
+    @Test func aReplyKeepsAStoredAddressForAnotherYear() throws {
+        let (runner, installation) = try Self.withAnAccount()
+        defer { withExtendedLifetime(runner) { try? installation.close() } }
         let store = installation.store
         let account = try #require(AccountNumber(1))
         let mint = TokenMint(keys: try #require(TokenKeys(installation.keys.token)))
@@ -42,6 +47,34 @@ import Testing
         let late = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 667 * Self.day }
         #expect(try late.storedAddress(token) == nil)
         #expect(try expiry() == 666 * Self.day)
+    }
+
+    /// A sender is found under what all return paths for it share; a directory that only looks writes nothing and finds its own.
+    @Test func theSenderOfAReturnPathIsFoundWhateverTheMessage() throws {
+        let (runner, installation) = try Self.withAnAccount()
+        defer { try? installation.close() }
+        let store = installation.store
+        let account = try #require(AccountNumber(1))
+        let mint = TokenMint(keys: try #require(TokenKeys(installation.keys.token)))
+        let sender = AddrSpec(localPart: "bounce+of-the-list-of-customers", domain: "app.example")
+        func path(_ nonce: UInt64) -> MintedToken {
+            mint.forwardReturnPath(account: account, sender: sender, nonce: nonce, expiryDay: 20)
+        }
+        func token(_ nonce: UInt64) throws -> AddressToken {
+            guard case .token(let token) = mint.read(path(nonce).localPart) else { throw DirectoryFailure("its own token") }
+            return token
+        }
+        let looking = StoreDirectory(store: store, counters: nil) { 6 * Self.day }
+        let relaying = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 6 * Self.day }
+        let new = try #require(StoredAddress(path(1), expiryDay: 20))
+        #expect(try looking.store([new], account: account, day: 6, newPerDay: 0))
+        #expect(try looking.storedAddress(token(2)) == sender && relaying.storedAddress(token(2)) == nil)
+        #expect(try relaying.store([new], account: account, day: 6, newPerDay: 0), "it does not count as an address of the day")
+        #expect(try relaying.storedAddress(token(3)) == sender)
+        #expect(try store.tokens.find(new.token, purpose: .returnPath, now: 1)?.expiresAt == 22 * Self.day)
+        // It goes with the user.
+        try runner.succeed("user", "remove", "u1", "--yes")
+        #expect(try relaying.storedAddress(token(3)) == nil)
     }
 
     /// What receivers report is what `status --dmarc` shows; what only looks, as `postern explain`, writes nothing.

@@ -96,6 +96,62 @@ import Testing
         #expect(token.nonce == 0xFF_1234_5678 && token.expiryDay == 20_500)
     }
 
+    private static let news = "News@app.example"
+
+    /// Written by another implementation (HMAC-SHA-256 in Python).
+    @Test func aReturnPathWhoseSenderIsStoredHoldsAHashOfItAndIsCheckedAtOnce() throws {
+        let (anna, news) = (Fixture.anna.number, address(Self.news))
+        let minted = mint.forwardReturnPath(account: anna, sender: news, nonce: 97, expiryDay: 20_416)
+        #expect(minted.localPart == "as6tuozgbaaaaaadbat6ajx2w6yxqdxdm34ux6eddcitnakqydzc457l7yk")
+        #expect(minted.storageKey == "as6tuozgbjx2w6yxqdxdm34ux6eddcitna" && minted.addressToStore == news)
+        let token = try #require(readToken(minted.localPart.uppercased()))
+        #expect(token.purpose == .storedForward && token.account == anna && token.address == nil)
+        #expect(token.nonce == 97 && token.expiryDay == 20_416 && token.storageKey == minted.storageKey)
+        #expect(mint.verifies(token, stored: news) && mint.verifies(token, stored: address("News@App.Example")))
+        #expect(!mint.verifies(token, stored: address("news@app.example")))
+        #expect(
+            mint.forwardReturnPath(account: account, sender: address("Bounce+1@App.Example"), nonce: 1, expiryDay: 20_500)
+                .localPart == "asdpnjlxzaaaaaaabauaumsfsa4w6qow3neisw3f5nwzjxfr3zdrvvnwgqb")
+        // The same sender to the same account is found under the same key, whatever the message; no other is.
+        let next = mint.forwardReturnPath(account: anna, sender: news, nonce: 98, expiryDay: 20_417)
+        #expect(next.storageKey == minted.storageKey && next.localPart != minted.localPart)
+        let others = [
+            mint.forwardReturnPath(account: anna, sender: address("NEWS@app.example"), nonce: 97, expiryDay: 20_416),
+            mint.forwardReturnPath(account: Fixture.bob.number, sender: news, nonce: 97, expiryDay: 20_416),
+        ]
+        for other in others {
+            // Nothing in it shows that it is the same sender.
+            #expect(other.storageKey.dropFirst(9) != minted.storageKey.dropFirst(9))
+        }
+        // What is stored under its name or under that of a reverse address is never the other's.
+        #expect(mint.reverse(account: anna, correspondent: news).storageKey != minted.storageKey)
+    }
+
+    @Test func aForgedStoredReturnPathIsRefusedBeforeAnythingIsLookedUp() {
+        let path = mint.forwardReturnPath(account: account, sender: address(Self.news), nonce: 1, expiryDay: 20_500).localPart
+        for index in path.indices {
+            let forged = path.replacingCharacters(at: index, with: path[index] == "b" ? "c" : "b")
+            if case .token(let token) = mint.read(forged) { Issue.record("\(forged) reads as \(token)") }
+        }
+        // The hash of one sender with the rest of another's path.
+        let other = mint.forwardReturnPath(account: account, sender: address("Other@app.example"), nonce: 1, expiryDay: 20_500)
+            .localPart
+        let mixed = path.prefix(21) + other.dropFirst(21).prefix(25) + path.suffix(13)
+        #expect(mixed.utf8.count == 59 && mint.read(String(mixed)) == .forged(.storedForward))
+    }
+
+    /// They are in transit while the program is replaced.
+    @Test func aStoredReturnPathOfBeforeItHeldAHashStaysGood() throws {
+        let path = "ae6tuozgbaaaaaadbat6am2quipzxfhjzaufvlnjhmzfbq"
+        let token = try #require(readToken(path))
+        #expect(token.purpose == .storedForward && token.account == Fixture.anna.number && token.nonce == 97)
+        #expect(token.expiryDay == 20_416 && token.storageKey == path)
+        #expect(mint.verifies(token, stored: address(Self.news)) && !mint.verifies(token, stored: address("news@app.example")))
+        #expect(mint.read("ae" + path.dropFirst(2).dropLast()) == .notAToken)
+        // A letter alone does not make one of before a new one, nor the other way round.
+        #expect(mint.read("as" + path.dropFirst(2)) == .notAToken)
+    }
+
     @Test func returnPathOfAReplyHoldsNoAddress() throws {
         let minted = mint.replyReturnPath(
             account: account, recipients: [address("billing@app.example")], nonce: 1, expiryDay: 20_500)

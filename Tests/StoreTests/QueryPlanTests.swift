@@ -30,6 +30,10 @@ import Testing
         for _ in 0..<2 {
             try store.tokens.insert("t", purpose: .reverse, account: account, address: correspondent, expiresAt: nil, now: 1)
         }
+        for expiry in [86_400, 9 * 86_400 as Int64] {
+            try store.tokens.insert(
+                "s", purpose: .returnPath, account: account, address: correspondent, expiresAt: expiry, now: 1)
+        }
         _ = try store.tokens.deleteExpired(now: 1)
         _ = try store.complaints.record(account: account, mark: [1], day: 1, now: 1)
         _ = try store.complaints.days(team: 1, since: 1)

@@ -112,6 +112,26 @@ import Testing
         #expect(notes == 0)
     }
 
+    /// All that had ended went in one statement, however many they were.
+    @Test(arguments: Engine.all) func snoozesThatEndedGoInSteps(_ engine: Engine) throws {
+        let test = try TestDecisions(engine)
+        _ = try test.decided("u1", challenges: [], id: "rd_0")
+        let grant: Int64 = try #require(try test.inner.database.value("SELECT MAX(id) FROM grants"))
+        try test.inner.database.write(.durable) { connection in
+            for number in 0..<7 {
+                _ = try connection.run(
+                    """
+                    INSERT INTO rule_snoozes (grant_id, policy_name, rule, reason, created_at, expires_at)
+                    VALUES (\(grant), 'p', \("rule-\(number)"), '', 1, \(number < 5 ? 10 : 100))
+                    """)
+            }
+        }
+        let decisions = test.inner.store.decisions
+        let counts = try [11, 11, 11, 10].map { try decisions.deleteExpired(before: $0, limit: 3) }
+        #expect(counts == [3, 2, 0, 0])
+        #expect(try test.inner.database.value("SELECT COUNT(*) FROM rule_snoozes") as Int64? == 2)
+    }
+
     @Test(arguments: Engine.all) func aPassedCheckOfAnAccountThatIsGoneIsNotIncomplete(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.decided("u1", challenges: ["email_code"], id: "rd_1")

@@ -4,6 +4,7 @@ import Database
 import Accounts
 import Foundation
 import InternetMessage
+import Synchronization
 import Testing
 
 @Suite struct StoredTokenTests {
@@ -86,16 +87,84 @@ import Testing
         try test.user("u1")
         let account = try test.address("u1").account.number
         let tokens = test.store.tokens
-        try tokens.insert("early", purpose: .returnPath, account: account, address: odd, expiresAt: 100, now: 1)
-        try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: 100, now: 1)
-        try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: 200, now: 2)
+        let day: Int64 = 86_400
+        try tokens.insert("early", purpose: .returnPath, account: account, address: odd, expiresAt: day, now: 1)
+        try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: day, now: 1)
+        try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: 3 * day, now: 2)
         try tokens.insert("ever", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
-        #expect(try tokens.find("early", purpose: .returnPath, now: 99) != nil)
-        #expect(try tokens.find("early", purpose: .returnPath, now: 100) == nil)
-        #expect(try tokens.find("late", purpose: .returnPath, now: 199)?.expiresAt == 200)
-        #expect(try tokens.deleteExpired(now: 150) == 1)
-        #expect(try tokens.deleteExpired(now: 250) == 1)
-        #expect(try tokens.find("ever", purpose: .reverse, now: 300 * 86_400) != nil)
+        // The first is kept a day beyond its need, one that came again a week.
+        #expect(try tokens.find("early", purpose: .returnPath, now: 2 * day - 1) != nil)
+        #expect(try tokens.find("early", purpose: .returnPath, now: 2 * day) == nil)
+        #expect(try tokens.find("late", purpose: .returnPath, now: 10 * day - 1)?.expiresAt == 10 * day)
+        #expect(try tokens.deleteExpired(now: 9 * day) == 1)
+        #expect(try tokens.deleteExpired(now: 10 * day) == 1)
+        #expect(try tokens.find("ever", purpose: .reverse, now: 300 * day) != nil)
+    }
+
+    /// Each message of a long sender waited for the disk.
+    @Test(arguments: Engine.all) func aSenderThatIsKnownIsNotWrittenAgain(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let changes = Mutex(0)
+        let recorder = RecordingDatabase(test.database, beforeWrite: { changes.withLock { $0 += 1 } })
+        let tokens = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]).tokens
+        let day: Int64 = 86_400
+        func mail(on today: Int64, _ token: String = "sender", address: AddrSpec? = nil) throws -> (changes: Int, expiry: Int64?)
+        {
+            changes.withLock { $0 = 0 }
+            try tokens.insert(
+                token, purpose: .returnPath, account: account, address: address ?? odd, expiresAt: (today + 15) * day,
+                now: today * day + 5)
+            return (changes.withLock { $0 }, try tokens.find(token, purpose: .returnPath, now: today * day)?.expiresAt)
+        }
+        #expect(try mail(on: 100) == (1, 116 * day))
+        #expect(try mail(on: 100) == (0, 116 * day))
+        #expect(try mail(on: 101) == (0, 116 * day))
+        // Every day from here on: once in eight days.
+        #expect(try mail(on: 102) == (1, 124 * day))
+        for today: Int64 in 102...109 { #expect(try mail(on: today) == (0, 124 * day), "day \(today)") }
+        #expect(try mail(on: 110) == (1, 132 * day))
+        // It never ends before what its last message needs, and it is still one row.
+        #expect(try test.database.value("SELECT COUNT(*) FROM stored_tokens") as Int64? == 1)
+        // One that has expired and was not deleted yet is as good as new.
+        #expect(try tokens.find("sender", purpose: .returnPath, now: 132 * day) == nil)
+        #expect(try mail(on: 140) == (1, 162 * day))
+        #expect(try tokens.deleteExpired(now: 162 * day) == 1)
+        #expect(try mail(on: 170) == (1, 186 * day))
+        // What is known is compared without a change, too.
+        let error = #expect(throws: StoreFailure.self) {
+            try mail(on: 170, address: AddrSpec(localPart: "other", domain: "a.example"))
+        }
+        #expect(error?.code == .permanent(.constraint) && changes.withLock { $0 } == 0)
+    }
+
+    /// Two hosts, and the sessions of each, meet the first message of a sender at the same moment.
+    @Test(arguments: Engine.all) func theFirstMessagesOfASenderAtOnceMakeOneRow(_ engine: Engine) async throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        let hosts = [GroupCommit(test.database), GroupCommit(test.database)]
+        defer { for host in hosts { host.close() } }
+        let address = odd
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<60 {
+                group.addTask {
+                    // In either order, so that the hosts wait for each other.
+                    for sender in number % 4 < 2 ? ["s1", "s2"] : ["s2", "s1"] {
+                        try test.store.tokens.insert(
+                            sender, purpose: .returnPath, account: account, address: address,
+                            expiresAt: Int64(number % 3 + 15) * 86_400, now: 1, in: hosts[number % 2])
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        for sender in ["s1", "s2"] {
+            let found = try #require(try test.store.tokens.find(sender, purpose: .returnPath, now: 1))
+            #expect(try #require(found.expiresAt) >= 17 * 86_400 && found.address.localPart == odd.localPart)
+        }
+        #expect(try test.database.value("SELECT COUNT(*) FROM stored_tokens") as Int64? == 2)
     }
 
     private func new(_ numbers: Range<Int>) -> [NewStoredToken] {

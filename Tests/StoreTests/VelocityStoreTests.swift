@@ -84,7 +84,12 @@ import Testing
             _ = try count(test, buffer, tally(test, long, "\(key)", "x", TestStore.now))
         }
         try buffer.flush()
-        try test.store.velocity.trim(to: 30)
+        #expect(try test.store.velocity.excess(over: 60) == 0 && test.store.velocity.excess() == 0)
+        #expect(try test.store.velocity.excess(over: 30) == 30)
+        // In steps, each of so many at most.
+        #expect(try test.store.velocity.trim(20) == 20)
+        #expect(try test.store.velocity.excess(over: 30) == 10)
+        #expect(try test.store.velocity.trim(10) == 10)
         #expect(try count(test, buffer, tally(test, long, "3", "x", TestStore.now)) == 2)
         #expect(try count(test, buffer, tally(test, short, "3", "x", TestStore.now)) == 1)
     }

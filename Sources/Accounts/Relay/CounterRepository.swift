@@ -209,8 +209,12 @@ package struct CounterRepository: Sendable {
                 DELETE FROM inbox_failures WHERE (inbox_id, day) IN
                     (SELECT inbox_id, day FROM inbox_failures WHERE day < \(day) LIMIT \(limit))
                 """)
-            let mentions = try connection.run("DELETE FROM team_mentions WHERE day < \(day)")
-            return max(counters, marks, failures, min(mentions, limit - 1))
+            let mentions = try connection.run(
+                """
+                DELETE FROM team_mentions WHERE (day, team_id) IN
+                    (SELECT day, team_id FROM team_mentions WHERE day < \(day) LIMIT \(limit))
+                """)
+            return max(counters, marks, failures, mentions)
         }
     }
 }

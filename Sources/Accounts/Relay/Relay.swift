@@ -82,11 +82,13 @@ package struct StoredToken: Sendable {
 
 /// An address to be kept under a token.
 package struct NewStoredToken: Sendable, Hashable {
-    /// The token's local part, in lower case.
+    /// What it is found under, in lower case: the local part of a reverse address, or what all return paths for one account and
+    /// sender share.
     package let token: String
     package let address: AddrSpec
     package let purpose: StoredTokenPurpose
-    /// Of a return path, in seconds since 1970. A reverse address has the expiry that the repository gives it.
+    /// Until when a return path needs it at least, in seconds since 1970. A reverse address has the expiry that the repository
+    /// gives it.
     package let expiresAt: Int64?
 
     /// A reverse address.
@@ -103,6 +105,6 @@ package struct NewStoredToken: Sendable, Hashable {
 package enum StoredTokenPurpose: String, SQLCodable, Sendable, Hashable {
     /// A correspondent's address; kept for a year from the last mail that met it.
     case reverse
-    /// A sender's address that reports go back to; deleted at expiry.
+    /// A sender's address that reports go back to; kept some days beyond the last return path that needs it.
     case returnPath = "return"
 }

@@ -25,9 +25,16 @@ package struct StoredTokenRepository: Sendable {
     /// Days between two writes that move the expiry of such an address on, so that mail seldom writes for it.
     private static let daysBetweenWrites: Int64 = 30
 
-    /// Writes addresses under tokens, all of them in one transaction. One that is known with the same account and address is kept
-    /// on; a different address or account under the same token throws `constraint`, since the token is a
-    /// MAC over both.
+    /// Seconds for which a sender's address is kept beyond what its first return path needs: its mail of that day and the next
+    /// finds it. Most senders of that kind have an address for each message, and never come again.
+    package static let newSenderKept: Int64 = 86_400
+    /// Seconds beyond what a return path needs, where the sender has written before: one that writes each day is written once a
+    /// week.
+    package static let knownSenderKept: Int64 = 7 * 86_400
+
+    /// Writes addresses under tokens, all of them in one transaction; what lasts for long enough is not written again. One that
+    /// is known with the same account and address is kept on; a different address or account under the same token throws
+    /// `constraint`, since the token is a MAC over both.
     /// - Parameters:
     ///   - tokens: each token once, in lower case.
     ///   - day: days since 1970 UTC.
@@ -37,9 +44,8 @@ package struct StoredTokenRepository: Sendable {
     package func store(
         _ tokens: [NewStoredToken], account: Int64, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
     ) throws(StoreFailure) -> Bool {
-        // A reverse address was usually written before, and reading takes no writer's lock. A return path is new for every
-        // message.
-        let settled = try settled(tokens.filter { $0.purpose == .reverse }, account: account, now: now)
+        // Most were written before, and reading takes no writer's lock.
+        let settled = try settled(tokens, account: account, now: now)
         let open = tokens.filter { !settled.contains($0.token) }
         guard !open.isEmpty else { return true }
         let change: @Sendable (any DatabaseConnection) throws(StoreFailure) -> Bool = { connection in
@@ -60,7 +66,7 @@ package struct StoredTokenRepository: Sendable {
         return try database.read { connection throws(StoreFailure) in
             var settled: Set<String> = []
             for token in tokens {
-                guard let known = try row(token, connection), !isDue(known.expiresAt, now) else { continue }
+                guard let known = try row(token, connection), !isDue(known.expiresAt, now, for: token) else { continue }
                 try compare(known, account, token.address)
                 settled.insert(token.token)
             }
@@ -87,18 +93,20 @@ package struct StoredTokenRepository: Sendable {
                 WHERE account_id = \(account) AND day = \(day) AND kind = \(CounterKind.addressesStored)
                 """)
             guard (used ?? 0) + new.count <= newPerDay else { return false }
-            for token in new { try insert(token, account: account, expiresAt: expiry(now), now: now, connection) }
+            for token in new { try insert(token, account: account, now: now, connection) }
             try connection.count(DailyCounter(accountNumber: account, day: day, kind: .addressesStored, count: new.count))
         }
         for token in tokens where token.purpose == .returnPath {
-            try insert(token, account: account, expiresAt: token.expiresAt ?? expiry(now), now: now, connection)
+            try insert(token, account: account, now: now, connection)
         }
         return true
     }
 
+    /// Of two hosts, or two messages of one transaction, that bring the same, the second finds the row of the first.
     private func insert(
-        _ token: NewStoredToken, account: Int64, expiresAt: Int64, now: Int64, _ connection: any DatabaseConnection
+        _ token: NewStoredToken, account: Int64, now: Int64, _ connection: any DatabaseConnection
     ) throws(StoreFailure) {
+        let expiresAt = token.expiresAt.map { $0 + Self.newSenderKept } ?? expiry(now)
         let sealed = try sealer.seal(token.address, .storedToken(token.token), connection)
         let inserted = try connection.row(
             """
@@ -111,8 +119,9 @@ package struct StoredTokenRepository: Sendable {
             throw .permanent(.constraint, "a stored token is in use for another purpose")
         }
         try compare(known, account, token.address)
-        try connection.run(
-            "UPDATE stored_tokens SET expires_at = \(expiresAt) WHERE token = \(token.token) AND expires_at < \(expiresAt)")
+        guard isDue(known.expiresAt, now, for: token) else { return }
+        let keptTo = token.expiresAt.map { $0 + Self.knownSenderKept } ?? expiry(now)
+        try connection.run("UPDATE stored_tokens SET expires_at = \(keptTo) WHERE token = \(token.token)")
     }
 
     /// What is under a token, expired or not.
@@ -154,6 +163,12 @@ package struct StoredTokenRepository: Sendable {
 
     private func isDue(_ expiresAt: Int64?, _ now: Int64) -> Bool {
         expiresAt.map { $0 < expiry(now) - Self.daysBetweenWrites * 86_400 } ?? true
+    }
+
+    /// Whether what is stored of a token lasts for less long than it is needed.
+    private func isDue(_ expiresAt: Int64?, _ now: Int64, for token: NewStoredToken) -> Bool {
+        guard let needed = token.expiresAt else { return isDue(expiresAt, now) }
+        return expiresAt.map { $0 < needed } ?? false
     }
 
     /// Deletes tokens that expired, at most `limit` at a time; how many.

@@ -86,13 +86,11 @@ package struct DecisionRepository: Sendable {
         }
     }
 
-    /// Deletes decisions evaluated before a time and statuses given before it, at most `limit` of each; gives the number.
-    /// Checks and labels of theirs stay with their own retention.
+    /// Deletes decisions evaluated before a time, statuses given before it and snoozes that ended before it, at most `limit` of
+    /// each; gives the number. Checks and labels of theirs stay with their own retention.
     package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            // Those that have ended are of no use to anyone, whatever is kept of decisions.
-            try connection.run("DELETE FROM rule_snoozes WHERE expires_at < \(cutoff)")
-            return try connection.run(
+            try connection.run(
                 """
                 DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE evaluated_at < \(cutoff)
                     ORDER BY evaluated_at LIMIT \(limit))
@@ -102,6 +100,7 @@ package struct DecisionRepository: Sendable {
                     DELETE FROM status_decisions WHERE id IN (SELECT id FROM status_decisions WHERE decided_at < \(cutoff)
                         ORDER BY decided_at LIMIT \(limit))
                     """)
+                + connection.deleteSnoozes(endedBy: cutoff - 1, limit: limit)
         }
     }
 
@@ -113,6 +112,17 @@ package struct DecisionRepository: Sendable {
         FROM decisions d JOIN teams t ON t.id = d.team_id AND t.removed_at IS NULL
         """
 
+}
+
+extension DatabaseConnection {
+    /// Deletes snoozes that ended, at most `limit`; how many. They are of no use to anyone.
+    func deleteSnoozes(endedBy time: Int64, limit: Int) throws(StoreFailure) -> Int {
+        try run(
+            """
+            DELETE FROM rule_snoozes WHERE (grant_id, policy_name, rule) IN (
+                SELECT grant_id, policy_name, rule FROM rule_snoozes WHERE expires_at <= \(time) LIMIT \(limit))
+            """)
+    }
 }
 
 extension LoggedDecision {

@@ -123,8 +123,7 @@ package struct ReviewRepository: Sendable {
             }
             let policy = record.policyName
             let rule = try Self.chosen(rule, of: record, isEnding: expiresAt == nil)
-            // Those that ended are of no use to anyone.
-            try connection.run("DELETE FROM rule_snoozes WHERE expires_at <= \(change.now)")
+            _ = try connection.deleteSnoozes(endedBy: change.now, limit: 100)
             let ofRule: SQL = "grant_id = \(grant) AND policy_name = \(policy) AND rule = \(rule)"
             let ended = try connection.run("DELETE FROM rule_snoozes WHERE \(ofRule)")
             guard let expiresAt else {

@@ -67,18 +67,14 @@ package struct VelocityRepository: Sendable {
     /// Deletes at most 1,000 rows that count nowhere any more; how many went.
     package func deleteExpired(now: Int64) throws(StoreFailure) -> Int { try delete("ends_at <= \(now)", limit: 1_000) }
 
-    /// Where there are more rows than `limit`, those that end first go.
-    package func trim(to limit: Int64 = VelocityLimits.rows) throws(StoreFailure) {
-        let count: Int64 = try database.read { connection throws(StoreFailure) in
-            try connection.value("SELECT COUNT(*) FROM velocity") ?? 0
-        }
-        var excess = count - limit
-        while excess > 0 {
-            let deleted = try delete("1 = 1", limit: min(1_000, excess))
-            if deleted == 0 { return }
-            excess -= Int64(deleted)
-        }
+    /// How many rows there are beyond `limit`.
+    package func excess(over limit: Int64 = VelocityLimits.rows) throws(StoreFailure) -> Int {
+        let count: Int64? = try database.value("SELECT COUNT(*) FROM velocity")
+        return Int(max(0, (count ?? 0) - limit))
     }
+
+    /// Deletes at most so many rows, those that end first; how many went. By the thousand, so that it keeps no one waiting.
+    package func trim(_ limit: Int) throws(StoreFailure) -> Int { try delete("1 = 1", limit: Int64(limit)) }
 
     private func delete(_ condition: SQL, limit: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in

@@ -4,8 +4,8 @@ import InternetMessage
 
 /// A local part that is not a relay address but one of ours: a reverse address or a return path.
 ///
-/// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>]]<MAC>` in lower-case base32 after the last
-/// dot: readable where the address fits, authenticated always, and worth nothing to any account but its own.
+/// Written as `[local=domain.]<key id><purpose><account>[<nonce><expiry>[<recipients>|<sender>]]<MAC>` in lower-case base32 after
+/// the last dot: readable where the address fits, authenticated always, and worth nothing to any account but its own.
 package struct AddressToken: Sendable, Hashable {
     /// The letter behind the key id.
     package enum Purpose: UInt8, Sendable, Hashable, CaseIterable {
@@ -15,8 +15,9 @@ package struct AddressToken: Sendable, Hashable {
         case storedReverse = 0x79  // y
         /// Return path of a forward; reports go to the envelope sender in the local part.
         case forward = 0x64  // d
-        /// Return path of a forward; the envelope sender is in the table of stored tokens.
-        case storedForward = 0x65  // e
+        /// Return path of a forward; the envelope sender is in the table of stored tokens, under a keyed hash that the local part
+        /// holds.
+        case storedForward = 0x73  // s
         /// Return path of a forward whose envelope sender was not proved: failures are counted, no one is written to.
         case silentForward = 0x6F  // o
         /// Return path of a reply: reports go to the account's user.
@@ -34,63 +35,10 @@ package struct AddressToken: Sendable, Hashable {
     package let nonce: UInt64
     /// The last day, in days since 1970-01-01 UTC, on which a return path is good. Zero for reverse addresses.
     package let expiryDay: UInt64
-    /// The whole local part in lower case: the key under which a stored address is found.
+    /// The whole local part in lower case.
     package let localPart: String
-}
-
-/// How the tokens of one letter are written.
-struct TokenShape: Sendable, Hashable {
-    let purpose: AddressToken.Purpose
-    /// Whether the account's number is in it unpermuted: so it was until the numbers were permuted, and such tokens are good
-    /// until their key is retired. None is made any more.
-    let isSerial: Bool
-
-    init(_ purpose: AddressToken.Purpose, isSerial: Bool = false) {
-        self.purpose = purpose
-        self.isSerial = isSerial
-    }
-
-    /// Nil for a letter of no address token.
-    init?(letter: UInt8) {
-        if let purpose = AddressToken.Purpose(rawValue: letter) {
-            self.init(purpose)
-        } else if let purpose = AddressToken.Purpose.allCases.first(where: { $0.serialLetter == letter }) {
-            self.init(purpose, isSerial: true)
-        } else {
-            return nil
-        }
-    }
-
-    /// The letter behind the key id.
-    var letter: UInt8 { isSerial ? purpose.serialLetter : purpose.rawValue }
-
-    /// Octets between the letter and the MAC.
-    var headDigits: Int {
-        if purpose.isReverse { return TokenMint.accountDigits }
-        return TokenMint.returnPathDigits + (purpose == .reply && !isSerial ? RecipientWitnesses.digits : 0)
-    }
-
-    var macDigits: Int { purpose.isStored ? TokenMint.storedMACDigits : TokenMint.macDigits }
-
-    /// Octets from the key id to the end.
-    var length: Int { 2 + headDigits + macDigits }
-
-    /// Whether an address is before it.
-    var hasAddress: Bool { purpose == .reverse || purpose == .forward }
-}
-
-extension AddressToken.Purpose {
-    /// The letter of tokens in which the account's number is unpermuted.
-    fileprivate var serialLetter: UInt8 {
-        switch self {
-        case .reverse: UInt8(ascii: "v")
-        case .storedReverse: UInt8(ascii: "w")
-        case .forward: UInt8(ascii: "f")
-        case .storedForward: UInt8(ascii: "g")
-        case .silentForward: UInt8(ascii: "n")
-        case .reply: UInt8(ascii: "r")
-        }
-    }
+    /// What a stored address is found under: the local part, or what is in it of account and sender.
+    package var storageKey: String { TokenShape.storageKey(localPart) }
 }
 
 /// A local part that an answer to a verification message comes to: no account's, and distinguished from the others by its second
@@ -120,8 +68,10 @@ package struct AnswerToken: Sendable, Hashable {
 /// A freshly made local part.
 package struct MintedToken: Sendable, Hashable {
     package let localPart: String
-    /// Set where the local part does not hold the address: to be stored under `localPart` before the mail leaves.
+    /// Set where the local part does not hold the address: to be stored under `storageKey` before the mail leaves.
     package let addressToStore: AddrSpec?
+    /// As `AddressToken.storageKey`.
+    package var storageKey: String { TokenShape.storageKey(localPart) }
 }
 
 /// What a local part turned out to be.

@@ -21,12 +21,13 @@ package final class StoredAddresses {
     package func address(of token: AddressToken) -> AddrSpec? {
         if let address = token.address { return address }
         guard token.purpose.isStored else { return nil }
-        if let address = known[token.localPart] { return address }
+        let key = token.storageKey
+        if let address = known[key] { return address }
         guard known.count < Self.maximumLookups, failure == nil else { return nil }
         do {
             let stored = try directory.storedAddress(token)
             let address = stored.flatMap { tokens.verifies(token, stored: $0) ? $0 : nil }
-            known[token.localPart] = .some(address)
+            known[key] = .some(address)
             return address
         } catch {
             failure = error

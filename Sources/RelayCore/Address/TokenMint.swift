@@ -16,7 +16,7 @@ package struct TokenMint: Sendable {
     static let returnPathDigits = accountDigits + nonceDigits + dayDigits
     /// 13 characters are 65 bits of HMAC-SHA-256.
     static let macDigits = 13
-    /// The name of a stored token stands for the address itself, so it must be free of collisions too: 125 bits.
+    /// What an address is stored under stands for the address itself, so it must be free of collisions too: 125 bits.
     static let storedMACDigits = 25
 
     package init(keys: TokenKeys) { self.keys = keys }
@@ -76,7 +76,12 @@ package struct TokenMint: Sendable {
         if let readable = Self.readable(address), readable.count + 1 + suffixLength <= Self.maximumLocalPart {
             return MintedToken(localPart: token(inline, head: head, address: readable, before: readable), addressToStore: nil)
         }
-        return MintedToken(localPart: token(stored, head: head, address: Self.canonical(address)), addressToStore: address)
+        let canonical = Self.canonical(address)
+        let localPart =
+            TokenShape(stored).hasSenderHash
+            ? token(stored, head: head + Self.senderHash(canonical, account: head, key: keys.activeKey), address: [])
+            : token(stored, head: head, address: canonical)
+        return MintedToken(localPart: localPart, addressToStore: address)
     }
 
     private func bare(_ purpose: AddressToken.Purpose, head: [UInt8]) -> String { token(purpose, head: head, address: []) }
@@ -96,6 +101,15 @@ package struct TokenMint: Sendable {
 
     private static func mac(_ shape: TokenShape, head: [UInt8], address: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
         mac(shape.letter, head: head, address: address, key: key, digits: shape.macDigits)
+    }
+
+    private static let senderLabel = Array("postern stored sender 1\n".utf8)
+
+    /// Always the same for a sender that writes to an account, and of another account another one: the address is stored once,
+    /// and nothing shows that two accounts have mail from the same sender.
+    /// - Parameter head: begins with the account as tokens write it.
+    private static func senderHash(_ canonical: [UInt8], account head: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
+        Base32.encode(key.authenticationCode(for: senderLabel + head.prefix(accountDigits) + canonical)).prefix(storedMACDigits)
     }
 
     private static let label = Array("postern address token 1\n".utf8)
@@ -151,10 +165,7 @@ package struct TokenMint: Sendable {
     /// The forms of all purposes: as every key writes the account, and as tokens did that show its number.
     func forms(account: AccountNumber) -> [Form] {
         func forms(_ digits: [UInt8], isSerial: Bool) -> [Form] {
-            AddressToken.Purpose.allCases.map { purpose in
-                let shape = TokenShape(purpose, isSerial: isSerial)
-                return Form(shape: shape, anchor: [shape.letter] + digits)
-            }
+            TokenShape.all.filter { $0.isSerial == isSerial }.map { Form(shape: $0, anchor: [$0.letter] + digits) }
         }
         return keys.ids.compactMap(keys.key).flatMap { forms(Self.written(account, key: $0), isSerial: false) }
             + forms(Base32.encode(account.rawValue, digits: Self.accountDigits), isSerial: true)
@@ -163,13 +174,7 @@ package struct TokenMint: Sendable {
     /// Whether what is behind the last dot of a local part, in lower case, has length and letters of a token: tested without a
     /// code, as every word before a relay domain is asked.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        switch octets.count {
-        case TokenShape(.reverse).length, TokenShape(.storedReverse).length, TokenShape(.forward).length,
-            TokenShape(.storedForward).length,
-            TokenShape(.reply).length:
-            break
-        default: return false
-        }
+        guard TokenShape.lengths.contains(octets.count) else { return false }
         for octet in octets where !(octet >= 0x61 && octet <= 0x7A || octet >= 0x32 && octet <= 0x37) { return false }
         return true
     }
@@ -208,7 +213,7 @@ package struct TokenMint: Sendable {
             address = AddrSpec(
                 localPart: String(decoding: readable[..<equals], as: UTF8.self),
                 domain: String(decoding: readable[(equals + 1)...], as: UTF8.self))
-        } else if !shape.purpose.isStored {
+        } else if !shape.isCheckedByAddress {
             guard constantTimeEqual(Self.mac(shape, head: head, address: [], key: key), tail.suffix(shape.macDigits)) else {
                 return .forged(shape.purpose)
             }
@@ -255,12 +260,14 @@ package struct TokenMint: Sendable {
 
     /// Whether a stored address is the one that this token was made for.
     package func verifies(_ token: AddressToken, stored address: AddrSpec) -> Bool {
-        let tail = Array(token.localPart.utf8)
-        guard token.purpose.isStored, tail.count > 2 + Self.storedMACDigits, let key = keys.key(tail[0]),
-            let shape = TokenShape(letter: tail[1])
+        let text = Array(token.localPart.utf8)
+        guard token.purpose.isStored, text.count > 2, let shape = TokenShape(letter: text[1]), text.count == shape.length,
+            let key = keys.key(text[0])
         else { return false }
-        let head = Array(tail[2..<(tail.count - Self.storedMACDigits)])
-        return constantTimeEqual(
-            Self.mac(shape, head: head, address: Self.canonical(address), key: key), tail.suffix(Self.storedMACDigits))
+        let (head, canonical) = (Array(text[2..<(2 + shape.headDigits)]), Self.canonical(address))
+        return shape.hasSenderHash
+            ? constantTimeEqual(
+                Self.senderHash(canonical, account: head, key: key), head.suffix(Self.storedMACDigits))
+            : constantTimeEqual(Self.mac(shape, head: head, address: canonical, key: key), text.suffix(shape.macDigits))
     }
 }

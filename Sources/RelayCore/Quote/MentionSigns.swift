@@ -143,8 +143,9 @@ struct MentionSigns {
 
     /// The signs of the display names that a mention may be part of, where a reverse address follows it: a program that writes an
     /// attribution, or a header block, names the author as the team did.
+    /// - Parameter reverse: where they begin, in order.
     func names(_ mention: Range<Int>, before reverse: [Int], within reach: Int) -> [MentionSign] {
-        guard let next = reverse.first(where: { $0 >= mention.upperBound }), next - mention.upperBound < reach else { return [] }
+        guard let next = reverse.first(from: mention.upperBound), next - mention.upperBound < reach else { return [] }
         return whole(from: wordStarts(before: mention.lowerBound), to: next)
     }
 

@@ -39,20 +39,13 @@ struct QuoteStructure {
     private var standings: [Standing] = [.typed]
 
     /// How a mention is that begins there.
-    func standing(at index: Int) -> Standing {
-        var (low, high) = (0, starts.count)
-        while high - low > 1 {
-            let middle = (low + high) / 2
-            if starts[middle] <= index { low = middle } else { high = middle }
-        }
-        return standings[low]
-    }
+    func standing(at index: Int) -> Standing { standings[max(0, starts.count(below: index + 1) - 1)] }
 
     /// Where the stretch begins that an index is in.
-    func start(of index: Int) -> Int { starts.last { $0 <= index } ?? 0 }
+    func start(of index: Int) -> Int { starts.last(below: index + 1) ?? 0 }
 
     /// Where the stretch ends that an index is in.
-    func end(of index: Int, in text: UnsafeBufferPointer<UInt8>) -> Int { starts.first { $0 > index } ?? text.count }
+    func end(of index: Int, in text: UnsafeBufferPointer<UInt8>) -> Int { starts.first(from: index + 1) ?? text.count }
 
     private mutating func note(_ standing: Standing, at start: Int) {
         guard standings.last != standing else { return }
@@ -307,4 +300,21 @@ struct QuoteStructure {
             && words.suffix(3).allSatisfy { $0 == dash }
             && words.contains(where: \.isASCIILetter)
     }
+}
+
+/// Places in a text, in order: found by halves, as a text may have a hundred thousand of them and ask for each.
+extension [Int] {
+    /// How many are before a place.
+    func count(below place: Int) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < place { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    func last(below place: Int) -> Int? { self[..<count(below: place)].last }
+
+    func first(from place: Int) -> Int? { self[count(below: place)...].first }
 }

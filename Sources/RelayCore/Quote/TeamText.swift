@@ -48,18 +48,35 @@ final class TeamText: MentionJudge {
 
     func without(_ edits: [TextEdit], in text: [UInt8], syntax: TextSyntax, place: TextPlace) -> [TextEdit] {
         guard directory != nil, place != .typed, edits.contains(where: { $0.mention != nil }) else { return edits }
-        let mentions = edits.compactMap(\.mention)
+        var mentions: [Mention] = []
         // What else is replaced in a body are reverse addresses.
-        let reverse = edits.filter { $0.mention == nil }.map(\.range.lowerBound)
-        let many = Dictionary(
-            edits.compactMap { edit in edit.mention.map { ($0, MentionSigns.many(edit.local)) } },
-            uniquingKeysWith: { first, _ in first })
+        var reverse: [Int] = []
+        var last: Range<Int>?
+        for edit in edits {
+            if let range = edit.mention {
+                // Both halves of an address are edits of one mention.
+                if range != last { mentions.append(Mention(range: range, local: edit.local)) }
+                last = range
+            } else {
+                reverse.append(edit.range.lowerBound)
+            }
+        }
         let staying = text.withUnsafeBufferPointer {
-            self.staying(mentions, many, before: reverse, in: $0, syntax: syntax, place: place)
+            self.staying(mentions, before: reverse, in: $0, syntax: syntax, place: place)
         }
         guard !staying.isEmpty else { return edits }
         kept += staying.count
         return edits.filter { edit in edit.mention.map { !staying.contains($0) } ?? true }
+    }
+
+    /// A mention, and its local part as it reads.
+    private struct Mention {
+        let range: Range<Int>
+        let local: [UInt8]
+
+        /// By which it is known where the forward had too many of them. Made where it is asked for: a text may have a hundred
+        /// thousand mentions that the user typed.
+        var many: MentionSign { MentionSigns.many(local) }
     }
 
     /// Octets between a display name and the address that follows it.
@@ -69,24 +86,23 @@ final class TeamText: MentionJudge {
     private static let authorReach = 2_000
 
     private func staying(
-        _ mentions: [Range<Int>], _ many: [Range<Int>: MentionSign], before reverse: [Int], in text: UnsafeBufferPointer<UInt8>,
-        syntax: TextSyntax, place: TextPlace
+        _ mentions: [Mention], before reverse: [Int], in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax, place: TextPlace
     ) -> Set<Range<Int>> {
         var signs = MentionSigns(text, isMarkup: syntax == .markup)
-        let first = mentions.map(\.lowerBound).min() ?? 0
+        let first = mentions.map(\.range.lowerBound).min() ?? 0
         if place == .whole {
             let known = areKnown(
-                [signs.whole(before: first, isAutomatic: isAutomatic)] + mentions.map { many[$0].map { [$0] } ?? [] })
-            return known[0] || known.dropFirst().allSatisfy { $0 } ? Set(mentions) : []
+                [signs.whole(before: first, isAutomatic: isAutomatic)] + mentions.map { [$0.many] })
+            return known[0] || known.dropFirst().allSatisfy { $0 } ? Set(mentions.map(\.range)) : []
         }
         let structure = place == .quoted || place == .signed ? nil : QuoteStructure(text, syntax: syntax, place: place)
         var asked: [(mention: Range<Int>, anyOf: [MentionSign], allOf: [MentionSign])] = []
-        var last: Range<Int>?
-        for mention in mentions where mention != last {
-            last = mention
-            let many = many[mention].map { [$0] } ?? []
+        for found in mentions {
+            let mention = found.range
             switch structure?.standing(at: mention.lowerBound) ?? .quoted {
-            case .typed: asked.append((mention, signs.names(mention, before: reverse, within: Self.nameReach), []))
+            case .typed:
+                let names = signs.names(mention, before: reverse, within: Self.nameReach)
+                if !names.isEmpty { asked.append((mention, names, [])) }
             case .subject:
                 // A list such as of ways to reach the user is not a header block: that names the team by its reverse address.
                 guard let structure, isBelowAuthor(mention, reverse) else {
@@ -94,22 +110,23 @@ final class TeamText: MentionJudge {
                     continue
                 }
                 let starts = signs.valueStarts(from: structure.start(of: mention.lowerBound), before: mention.lowerBound)
-                asked.append((mention, signs.whole(from: starts, to: structure.end(of: mention.lowerBound, in: text)) + many, []))
-            case .quoted: asked.append((mention, [signs.form(mention)] + many, []))
+                asked.append(
+                    (mention, signs.whole(from: starts, to: structure.end(of: mention.lowerBound, in: text)) + [found.many], []))
+            case .quoted: asked.append((mention, [signs.form(mention), found.many], []))
             case .attribution:
                 // The program's own line, unless the team's mail began so.
                 var alone = MentionSigns(text, isMarkup: syntax == .markup)
                 let places = alone.places(mention, isWholeText: false)
                 asked.append(
                     (
-                        mention, signs.names(mention, before: reverse, within: Self.nameReach) + many,
+                        mention, signs.names(mention, before: reverse, within: Self.nameReach) + [found.many],
                         [places.before, places.behind].compactMap { $0 }
                     ))
                 if places.before == nil || places.behind == nil { asked[asked.count - 1].allOf = [] }
             case .below:
                 let places = signs.places(mention, isWholeText: false)
                 let short = isBelowAuthor(mention, reverse) ? signs.short(mention) : nil
-                asked.append((mention, [places.before, places.behind, short].compactMap { $0 } + many, []))
+                asked.append((mention, [places.before, places.behind, short].compactMap { $0 } + [found.many], []))
             }
         }
         guard !asked.isEmpty else { return [] }
@@ -126,7 +143,7 @@ final class TeamText: MentionJudge {
     }
 
     private func isBelowAuthor(_ mention: Range<Int>, _ reverse: [Int]) -> Bool {
-        reverse.contains { $0 < mention.lowerBound && mention.lowerBound - $0 < Self.authorReach }
+        reverse.last(below: mention.lowerBound).map { mention.lowerBound - $0 < Self.authorReach } ?? false
     }
 
     /// Whether any of each group of signs is remembered; asks for all of them at once.

@@ -127,7 +127,7 @@ package enum FailureRecord: Sendable, Hashable {
 
 /// An address that does not fit its token.
 package struct StoredAddress: Sendable, Hashable {
-    /// The token's local part, in lower case.
+    /// What it is found under (`AddressToken.storageKey`), in lower case.
     package let token: String
     package let address: AddrSpec
     /// Of a return path: days since 1970 after which it may be deleted. Nil for a reverse address.
@@ -142,7 +142,7 @@ package struct StoredAddress: Sendable, Hashable {
     /// Nil where the token holds its address.
     package init?(_ minted: MintedToken, expiryDay: UInt64? = nil) {
         guard let address = minted.addressToStore else { return nil }
-        self.init(token: minted.localPart, address: address, expiryDay: expiryDay)
+        self.init(token: minted.storageKey, address: address, expiryDay: expiryDay)
     }
 }
 
@@ -161,7 +161,7 @@ package protocol RelayRecords: Sendable {
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec?
 
     /// Stores the addresses of tokens, each once, all in one step. Those of reverse addresses are kept for a year from the last
-    /// mail that met them.
+    /// mail that met them, those of return paths some days longer than the message needs. What is there already is not written.
     /// - Parameter newPerDay: reverse addresses that may be stored for the account on this day, those of earlier messages
     ///   included.
     /// - Returns: false where there would be more: then nothing was stored.

@@ -37,6 +37,22 @@ import Testing
                     .localPart))
     }
 
+    /// The new one is known by its code, so that nothing around it hides it; one of before as a word alone.
+    @Test func theLeakCheckSeesAStoredReturnPath() {
+        let long = AddrSpec(localPart: String(repeating: "b", count: 64), domain: "app.example")
+        func path(_ account: RelayAccount) -> String {
+            Self.engine.tokens.forwardReturnPath(account: account.number, sender: long, nonce: 9, expiryDay: 20_000).localPart
+        }
+        let token = path(Fixture.anna)
+        for text in [token, token.uppercased(), "xx\(token)yy", "\(token)=40relay.example"] {
+            #expect(Self.leakCheckFinds("Hello \(text) there"), "\(text)")
+        }
+        #expect(Self.leakCheckFinds("Hello ae6tuozgbaaaaaadbat6am2quipzxfhjzaufvlnjhmzfbq there"))
+        #expect(!Self.leakCheckFinds("Hello \(path(Fixture.bob)) there"))
+        let text = TextRewriter(names: Self.names()).rewrite(Array("to \(token)@relay.example, as said".utf8))
+        #expect(text.map { !String(decoding: $0, as: UTF8.self).contains(token.suffix(20)) } == true)
+    }
+
     @Test func tokensOfOthersAndForgedOnesAreNoneOfOurs() {
         #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.bob)) there"))
         #expect(!Self.leakCheckFinds("Hello \(Self.reverse(Fixture.anna).replacing("billing", with: "willing")) there"))
@@ -57,6 +73,7 @@ import Testing
             ("stored reverse", mint.reverse(account: anna, correspondent: long).localPart),
             ("return path", mint.forwardReturnPath(account: anna, sender: short, nonce: 9, expiryDay: 20_000).localPart),
             ("stored return path", mint.forwardReturnPath(account: anna, sender: long, nonce: 9, expiryDay: 20_000).localPart),
+            ("stored return path of before", "zezf5txujaaaaaaajatraaepbd2frmry6ixvdfwwp6s4p5"),
             ("silent return path", mint.forwardReturnPath(account: anna, sender: nil, nonce: 9, expiryDay: 20_000).localPart),
             (
                 "return path of a reply",
@@ -70,6 +87,7 @@ import Testing
         ("reverse", "billing=app.example.zvaaaaaabdknw5fpujh4qn"), ("stored reverse", "zwaaaaaabcl533upqf76uhanqxzwq636cy"),
         ("return path", "billing=app.example.zfaaaaaabaaaaaaajatranvkaanqk2gonl"),
         ("stored return path", "zgaaaaaabaaaaaaajatragmjryojqvx3zljghe2feeqp7x"),
+        ("the same", "zgaaaaaabaaaaaaajatragmjryojqvx3zljghe2feeqp7x"),
         ("silent return path", "znaaaaaabaaaaaaajatrasg5mx4kgeewt4"),
         ("return path of a reply", "zraaaaaabaaaaaaajatraqhbqlqrrxyndg"),
     ]

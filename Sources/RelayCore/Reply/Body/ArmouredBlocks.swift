@@ -25,15 +25,17 @@ struct ArmouredBlocks {
 
     /// - Parameter isMarkup: whether tags stand for line breaks.
     init(_ text: [UInt8], isMarkup: Bool) {
+        // One's own: every octet is asked about it.
+        let begin = Self.begin
         text.withUnsafeBufferPointer { text in
             var index = 0
             var signed: Int?
-            while index + Self.begin.count < text.count {
-                guard text[index] == UInt8(ascii: "-"), Self.starts(text, at: index, with: Self.begin) else {
+            while index + begin.count < text.count {
+                guard text[index] == UInt8(ascii: "-"), Self.starts(text, at: index, with: begin) else {
                     index += 1
                     continue
                 }
-                let kind = index + Self.begin.count
+                let kind = index + begin.count
                 let isAtLineStart = index == 0 || text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
                 guard isAtLineStart else {
                     index = kind

@@ -58,13 +58,13 @@ final class OwnTokens {
         for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37)
         { return nil }
         for index in anchor..<end where !joins(index) { return nil }
-        // The MAC of a stored one cannot be determined without the address: `agaaaaaabaaaa…` within base64 is chance, as a word
-        // it is none.
+        // The MAC over a stored address cannot be determined without it: `agaaaaaabaaaa…` within base64 is chance, as a word it
+        // is none.
         func isWord() -> Bool {
             (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
         }
-        if shape.purpose.isStored, !isWord() { return nil }
+        if shape.isCheckedByAddress, !isWord() { return nil }
         guard shape.hasAddress else {
             return found(start, end, text) { read(start..<end, text) } ?? (isWord() ? retired(start..<end, text) : nil)
         }

@@ -41,7 +41,9 @@ struct Surroundings {
     private func isWord(_ octet: UInt8) -> Bool { isLetter(octet) || octet.isASCIIDigit }
 
     /// Octets of dot-atoms as people have them (RFC 5322 section 3.4.1), without those that join addresses in VERP.
-    private func isLocal(_ octet: UInt8) -> Bool { isWord(octet) || "._-+'".utf8.contains(octet) }
+    private func isLocal(_ octet: UInt8) -> Bool {
+        isWord(octet) || octet == 0x2E || octet == 0x5F || octet == 0x2D || octet == 0x2B || octet == 0x27
+    }
 
     // MARK: Addresses
 
@@ -116,7 +118,14 @@ struct Surroundings {
         return end - label == 2 && units[label..<end].allSatisfy(isLetter) || Self.topLevels.contains(Array(units[label..<end]))
     }
 
-    private func isURL(_ octet: UInt8) -> Bool { octet > 0x20 && octet != 0x7F && !"<>\"'()[]{}|^`".utf8.contains(octet) }
+    /// Whether a URL may hold it: no space or control, and none of `<>"'()[]{}|^` and the grave accent. Asked of every octet
+    /// around a word.
+    private func isURL(_ octet: UInt8) -> Bool {
+        switch octet {
+        case 0...0x20, 0x22, 0x27...0x29, 0x3C, 0x3E, 0x5B, 0x5D, 0x5E, 0x60, 0x7B...0x7D, 0x7F: false
+        default: true
+        }
+    }
 
     /// Whether the word is in a URL, with a scheme or without, whose host is none of the user's: there it is a name at that host.
     private mutating func isInURLOfAnother(_ range: Range<Int>) -> Bool {

@@ -41,11 +41,15 @@ extension [TextEdit] {
     }
 
     private var longest: [TextEdit] {
-        let ordered = sorted {
-            $0.range.lowerBound != $1.range.lowerBound
-                ? $0.range.lowerBound < $1.range.lowerBound : $0.range.upperBound > $1.range.upperBound
+        func precedes(_ one: TextEdit, _ other: TextEdit) -> Bool {
+            one.range.lowerBound != other.range.lowerBound
+                ? one.range.lowerBound < other.range.lowerBound : one.range.upperBound > other.range.upperBound
         }
+        // One reading finds them in order.
+        let isOrdered = indices.dropFirst().allSatisfy { !precedes(self[$0], self[$0 - 1]) }
+        let ordered = isOrdered ? self : sorted(by: precedes)
         var kept: [TextEdit] = []
+        kept.reserveCapacity(count)
         for edit in ordered {
             guard let last = kept.last, last.range.overlaps(edit.range) || last.range == edit.range else {
                 kept.append(edit)

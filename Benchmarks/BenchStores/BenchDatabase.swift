@@ -26,11 +26,13 @@ package struct BenchDatabase: Sendable {
     ) throws -> BenchDatabase {
         let folder = (kept.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory)
             .appendingPathComponent(kept == nil ? "postern-bench-\(UUID().uuidString)" : name)
+        let mark = folder.appendingPathComponent("filled")
+        let isFilled = FileManager.default.fileExists(atPath: mark.path)
+        // Half of one is worth nothing.
+        if !isFilled { try? FileManager.default.removeItem(at: folder) }
         // The account of PostgreSQL looks for its data in there.
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
-        let mark = folder.appendingPathComponent("filled")
-        let isFilled = FileManager.default.fileExists(atPath: mark.path)
         let open: () throws -> any Database
         var server: PostgresServer?
         switch engine {

@@ -48,7 +48,8 @@ enum Memory {
         let sender = world.sender(contestant)
         let deferred = try Source(
             port: world.port(contestant), sessions: sessions, messages: sessions * 2, recipients: [world.recipient(contestant)],
-            sender: { _ in sender }, message: world.message(contestant), together: true, mayBeDeferred: contestant == .reply
+            sender: { _ in sender }, message: world.message(contestant), together: true,
+            deferrals: contestant == .reply ? ["452 4.3.1"] : []
         ).run().deferred
         try world.waitUntilDelivered()
         memory = sampled.with { $0 }

@@ -22,6 +22,7 @@ struct SoakSample: Codable, Sendable {
     var databaseMegabytes = 0.0
     var waitingEvents = 0
     var messages = 0
+    var deferred = 0
     var decisions = 0
 }
 
@@ -48,7 +49,7 @@ struct Soak {
 
     private func round(_ round: Int) throws -> SoakSample {
         var works: [@Sendable () throws -> Void] = []
-        let latencies = Watched((mail: Latencies(), decisions: Latencies()))
+        let latencies = Watched(Round())
         for host in 0..<2 {
             for (isReply, share) in [(false, 0.8), (true, 0.2)] {
                 let rate = mail / 2 * share
@@ -56,7 +57,10 @@ struct Soak {
                     host, isReply: isReply, messages: max(1, Int(rate * Double(roundSeconds))), rate: rate)
                 works.append {
                     let outcome = try source.run()
-                    latencies.with { $0.mail.add(outcome.latencies) }
+                    latencies.with {
+                        $0.mail.add(outcome.latencies)
+                        $0.deferred += outcome.deferred
+                    }
                 }
             }
             let (target, rate, seconds) = (hosts.hosts[host].decisions, decisions / 2, roundSeconds)
@@ -86,7 +90,14 @@ struct Soak {
         return try sample(latencies.with { $0 })
     }
 
-    private func sample(_ latencies: (mail: Latencies, decisions: Latencies)) throws -> SoakSample {
+    /// What came of a round.
+    private struct Round {
+        var mail = Latencies()
+        var deferred = 0
+        var decisions = Latencies()
+    }
+
+    private func sample(_ latencies: Round) throws -> SoakSample {
         var sample = SoakSample()
         for host in hosts.hosts {
             let process = try host.fixture.process
@@ -99,6 +110,7 @@ struct Soak {
         (sample.mailMedian, sample.mailTail) = (latencies.mail.percentile(50), latencies.mail.percentile(99))
         (sample.decisionMedian, sample.decisionTail) = (latencies.decisions.percentile(50), latencies.decisions.percentile(99))
         (sample.messages, sample.decisions) = (latencies.mail.count, latencies.decisions.count)
+        sample.deferred = latencies.deferred
         (sample.databaseMegabytes, sample.waitingEvents) = try hosts.stored()
         return sample
     }

@@ -145,6 +145,8 @@ final class SoakHosts {
                     : $0 % 10 == 0 ? "bounce+\($0)-of-the-list-of-everybody-who-ever-bought-something@app.example" : Self.author
             }, message: header.serialized + Array("\r\nThank you.\r\n".utf8))
         source.rate = rate
+        // As every sender has to expect; a goal says how many may be.
+        source.deferrals = ["4"]
         return source
     }
 

@@ -17,8 +17,8 @@ struct Source {
     let message: [UInt8]
     /// Whether every session waits before its final dot until all are there. As many messages as sessions then go at once.
     var together = false
-    /// Whether a message may be deferred for lack of memory.
-    var mayBeDeferred = false
+    /// How answers to a message begin that are counted as deferred, and are no failure.
+    var deferrals: [String] = []
     /// Messages a second, at random moments, whatever becomes of those before; nil: each session sends again once it has ended.
     var rate: Double?
 
@@ -71,7 +71,7 @@ struct Source {
                         waiting.with { $0 += 1 }
                         _ = waiting.wait(seconds: 600) { $0 >= min(round * sessions, messages) ? true : nil }
                     }
-                    if let problem, mayBeDeferred, problem.hasPrefix("452 4.3.1") {
+                    if let problem, deferrals.contains(where: problem.hasPrefix) {
                         deferred.with { $0 += 1 }
                     } else if let problem {
                         failure.with { $0 = $0 ?? problem }

@@ -155,15 +155,19 @@ let forwardingLimit = 64.0
         samples.append(sample)
         print(
             String(
-                format: "%6.1f min: %@ MiB, %@ files, mail %.1f and %.1f ms, decisions %.2f and %.1f ms, %.0f MB, %d events wait",
+                format:
+                    "%6.1f min: %@ MiB, %@ files, mail %.1f and %.1f ms, decisions %.2f and %.1f ms, %.0f MB, %d events wait, %d deferred",
                 sample.minute, sample.resident.map { String(format: "%.1f", $0) }.joined(separator: " and "),
                 sample.files.map { "\(Int($0))" }.joined(separator: " and "), sample.mailMedian, sample.mailTail,
-                sample.decisionMedian, sample.decisionTail, sample.databaseMegabytes, sample.waitingEvents))
+                sample.decisionMedian, sample.decisionTail, sample.databaseMegabytes, sample.waitingEvents, sample.deferred))
         fflush(nil)
         if let file = arguments.text("samples") { try JSONEncoder().encode(samples).write(to: URL(fileURLWithPath: file)) }
         if let file = arguments.text("plot") { try plot(samples).write(toFile: file, atomically: true, encoding: .utf8) }
     }
-    print("\(samples.map(\.messages).reduce(0, +)) messages, \(samples.map(\.decisions).reduce(0, +)) decisions")
+    let (messages, deferred) = (samples.map(\.messages).reduce(0, +), samples.map(\.deferred).reduce(0, +))
+    print("\(messages) messages, \(deferred) of them deferred, \(samples.map(\.decisions).reduce(0, +)) decisions")
+    report.goal(
+        "soak, messages of a thousand that are deferred", 1000 * Double(deferred) / Double(max(1, messages)), 1, atMost: true)
     func goal(_ text: String, _ bound: Double, _ value: (SoakSample) -> Double) {
         let (first, last) = samples.drift(value)
         report.goal("\(text): last tenth by second", last / max(first, 1e-9), bound, atMost: true)

@@ -1,5 +1,5 @@
-// Whole sign-ins on the built-in page, by passkeys, at 200 a second whether they keep up, and at half
-// of that how long one takes. Each is eight requests of a browser with cookies and of the app's backend, from /auth/authorize to
+// Whole sign-ins on the built-in page, by passkeys: at 200 a second whether they keep up, and at half of
+// that how long one takes. Each is eight requests of a browser with cookies and of the app's backend, from /auth/authorize to
 // the identity token; then the users' page. Browsers, authenticators and the service share this machine's cores.
 //
 // SignInBench [--users 1000] [--seconds 20] [--engine sqlite|postgres] [--accounts 0] [--check]

@@ -11,7 +11,7 @@ package struct SystemProcess: Sendable {
     /// Why a program was not started.
     package struct Failure: Error, CustomStringConvertible { package let description: String }
 
-    /// Starts a program. It ignores and blocks no signal; someone must `wait` for it.
+    /// Starts a program, which ignores and blocks no signal. Someone must `wait` for it.
     /// - Parameters:
     ///   - environment: all of it.
     ///   - descriptors: standard input, output and error of the child, which gets no other open file.
@@ -22,11 +22,16 @@ package struct SystemProcess: Sendable {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        for (number, descriptor) in [descriptors.0, descriptors.1, descriptors.2].enumerated() {
-            posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(number))
+        func check(_ status: Int32) throws(Failure) {
+            guard status == 0 else {
+                throw Failure(description: "\(executable) cannot be started: \(String(cString: strerror(status)))")
+            }
         }
-        _ = posix_spawn_file_actions_addclosefrom_np(&actions, 3)
-        if let directory { _ = posix_spawn_file_actions_addchdir_np(&actions, directory) }
+        try check(posix_spawn_file_actions_adddup2(&actions, descriptors.0, 0))
+        try check(posix_spawn_file_actions_adddup2(&actions, descriptors.1, 1))
+        try check(posix_spawn_file_actions_adddup2(&actions, descriptors.2, 2))
+        try check(posix_spawn_file_actions_addclosefrom_np(&actions, 3))
+        if let directory { try check(posix_spawn_file_actions_addchdir_np(&actions, directory)) }
         // Threads of Dispatch block signals, and this process ignores some: a child would inherit that.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -39,22 +44,21 @@ package struct SystemProcess: Sendable {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
         var child: pid_t = 0
-        let failure = Self.withCStrings([executable] + arguments) { arguments in
-            Self.withCStrings(environment.map { "\($0.key)=\($0.value)" }) { variables in
-                posix_spawn(&child, executable, &actions, &attributes, arguments, variables)
-            }
-        }
-        guard failure == 0 else {
-            throw Failure(description: "\(executable) cannot be started: \(String(cString: strerror(failure)))")
-        }
+        try check(
+            Self.withCStrings([executable] + arguments) { arguments in
+                Self.withCStrings(environment.map { "\($0.key)=\($0.value)" }) { variables in
+                    posix_spawn(&child, executable, &actions, &attributes, arguments, variables)
+                }
+            })
         identifier = child
     }
 
     /// Waits until it has ended. Once: its number may be another's after that.
-    /// - Returns: the exit status as a shell says it: 128 + signal for a killed process.
+    /// - Returns: the exit status as a shell says it: 128 + signal for a killed process. 127 where the system does not say how it
+    ///   ended, as it does not to one that was started with SIGCHLD ignored.
     package func wait() -> Int32 {
         var status: Int32 = 0
-        while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
+        while waitpid(identifier, &status, 0) < 0 { guard errno == EINTR else { return 127 } }
         let signal = status & 0x7F
         return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
     }

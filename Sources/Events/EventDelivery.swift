@@ -30,6 +30,7 @@ package final class EventDelivery: Sendable {
     /// The endpoint's lease went to another process, or was not renewed in time: what is under way is void.
     private struct LeaseLost: Error {}
 
+    private let isTidying = Atomic(false)
     private let outbox: OutboxRepository
     private let signer: IdentitySigner
     private let issuer: String
@@ -304,6 +305,9 @@ package final class EventDelivery: Sendable {
 
     /// Parks what waited for three days, deletes what ended long ago, and reports to streams what was refused.
     package func tidy() async {
+        // One at a time: with much to delete a step's pauses are there for others.
+        guard !isTidying.exchange(true, ordering: .acquiring) else { return }
+        defer { isTidying.store(false, ordering: .releasing) }
         do {
             let parked = try await blocking { try $0.outbox.parkExpired(now: $0.now()) }
             if parked > 0 {
@@ -321,6 +325,8 @@ package final class EventDelivery: Sendable {
                 logger.warning(
                     "events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
             }
+        } catch is CancellationError {
+            // At the end of the service. The next one goes on.
         } catch {
             logger.warning("old events cannot be deleted yet", metadata: ["detail": "\(error)"])
         }

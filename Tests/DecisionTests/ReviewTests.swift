@@ -57,6 +57,21 @@ import Testing
         #expect(try await bench.ask(.signIn, sub: sub).decision == "require_verification")
     }
 
+    /// With a hundred others that had ended it counted as ended by whoever asked, and was in the audit.
+    @Test func aSnoozeThatIsOverIsNotEndedAgain() async throws {
+        let (bench, sub) = try await bench()
+        let first = try await bench.ask(.signIn, sub: sub)
+        for number in 0..<120 {
+            let user = try bench.user("other\(number)")
+            let decision = try await bench.ask(.signIn, sub: user)
+            try snooze(bench, decision.id, until: bench.clock.now + 3_000)
+        }
+        try snooze(bench, first.id, until: bench.clock.now + 3_600)
+        bench.clock.advance(3_600)
+        let error = #expect(throws: StoreFailure.self) { try snooze(bench, first.id, rule: "always", until: nil) }
+        #expect(error?.code == .refused(.notFound))
+    }
+
     @Test func aGuaranteeHoldsWhateverIsSnoozed() async throws {
         let (bench, sub) = try await bench()
         _ = try await bench.ask(.signIn, sub: sub)

@@ -101,6 +101,23 @@ import Testing
         #expect(try tokens.find("ever", purpose: .reverse, now: 300 * day) != nil)
     }
 
+    /// A token does not depend on the letter case of a domain beyond ASCII: its row was another address's, and the mail deferred.
+    @Test(arguments: Engine.all) func aDomainBeyondASCIIIsTheSameInAnyLetterCase(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        try test.user("u1")
+        let account = try test.address("u1").account.number
+        for domain in ["MÜLLER.example", "müller.example"] {
+            try test.store.tokens.insert(
+                "abc", purpose: .returnPath, account: account, address: AddrSpec(localPart: "x", domain: domain), expiresAt: 5,
+                now: 1)
+        }
+        #expect(throws: StoreFailure.permanent(.constraint)) {
+            try test.store.tokens.insert(
+                "abc", purpose: .returnPath, account: account, address: AddrSpec(localPart: "X", domain: "müller.example"),
+                expiresAt: 5, now: 1)
+        }
+    }
+
     /// Each message of a long sender waited for the disk.
     @Test(arguments: Engine.all) func aSenderThatIsKnownIsNotWrittenAgain(_ engine: Engine) throws {
         let test = try TestStore(engine)

@@ -23,7 +23,7 @@ package struct ToolRun: Sendable {
         defer { close(errors.read) }
         let process: SystemProcess
         do {
-            // Ours go at once, so that reading ends with the program.
+            // Ours go at once: reading ends when the last process that has the pipes has.
             defer { for end in [output.write, errors.write] { close(end) } }
             process = try SystemProcess(
                 path, arguments, environment: ProcessInfo.processInfo.environment,

@@ -28,13 +28,13 @@ package struct StoredTokenRepository: Sendable {
     /// Seconds for which a sender's address is kept beyond what its first return path needs: its mail of that day and the next
     /// finds it. Most senders of that kind have an address for each message, and never come again.
     package static let newSenderKept: Int64 = 86_400
-    /// Seconds beyond what a return path needs, where the sender has written before: one that writes each day is written once a
-    /// week.
+    /// Seconds beyond what a return path needs, where a row that is there did not last for it: one that writes each day is
+    /// written once in eight days.
     package static let knownSenderKept: Int64 = 7 * 86_400
 
     /// Writes addresses under tokens, all of them in one transaction; what lasts for long enough is not written again. One that
     /// is known with the same account and address is kept on; a different address or account under the same token throws
-    /// `constraint`, since the token is a MAC over both.
+    /// `constraint`, since the token is made of both by a keyed hash.
     /// - Parameters:
     ///   - tokens: each token once, in lower case.
     ///   - day: days since 1970 UTC.
@@ -144,7 +144,10 @@ package struct StoredTokenRepository: Sendable {
     }
 
     private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws(StoreFailure) {
-        guard known.accountNumber == account, known.address == address else {
+        // As tokens are made: of a domain beyond ASCII too, whatever its letter case.
+        guard known.accountNumber == account, known.address.localPart == address.localPart,
+            known.address.domain.lowercased() == address.domain.lowercased()
+        else {
             throw .permanent(.constraint, "a stored token stands for another address")
         }
     }

@@ -123,11 +123,12 @@ package struct ReviewRepository: Sendable {
             }
             let policy = record.policyName
             let rule = try Self.chosen(rule, of: record, isEnding: expiresAt == nil)
-            _ = try connection.deleteSnoozes(endedBy: change.now, limit: 100)
             let ofRule: SQL = "grant_id = \(grant) AND policy_name = \(policy) AND rule = \(rule)"
-            let ended = try connection.run("DELETE FROM rule_snoozes WHERE \(ofRule)")
+            let isSnoozed = try connection.row("SELECT 1 FROM rule_snoozes WHERE \(ofRule) AND expires_at > \(change.now)") != nil
+            try connection.run("DELETE FROM rule_snoozes WHERE \(ofRule)")
+            _ = try connection.deleteSnoozes(endedBy: change.now, limit: 100)
             guard let expiresAt else {
-                guard ended > 0 else { throw .refused(.notFound, "rule \(rule) is not snoozed for this account") }
+                guard isSnoozed else { throw .refused(.notFound, "rule \(rule) is not snoozed for this account") }
                 try connection.audit(change, "rule.unsnooze", "decision:\(id)", "\(policy) \(rule) \(reason)")
                 return (rule, policy)
             }

@@ -92,7 +92,7 @@ package struct Store: Sendable {
         teams = TeamRepository(accounts: accounts)
         removals = RemovalRepository(accounts: accounts)
         sources = SourceRepository(database: database, relayDomains: domains)
-        sourceClaims = SourceClaimRepository(events: events, sources: sources)
+        sourceClaims = SourceClaimRepository(events: events, sources: sources, secrets: secrets, index: index)
         apps = AppRepository(accounts: accounts)
         clients = ClientRepository(database: database)
         inboxes = InboxRepository(events: events, sealer: sealer, index: index, marks: marks, relayDomains: domains)

@@ -116,6 +116,7 @@ struct HousekeepingService: Service {
             try await pool.run { while try store.transfers.endExpired(now: time) == 500 {} }
             try await steps.run { try store.externalEvents.deleteExpired(now: time) }
             try await steps.run { try store.verifications.deleteExpired(now: time) }
+            try await steps.run { try store.sourceClaims.deleteExpiredCodes(now: time) }
             try await steps.run { try store.persons.deleteRefusals(now: time) }
             try await pool.run {
                 try store.addresses.endCounted(accounts: nil, now: time)

@@ -28,6 +28,7 @@ package struct SecretHash: Sendable, SecretHolder {
         case clientAssertion = "client assertion"
         case authorizationRequest = "authorization request"
         case endSession = "end session"
+        case sourceCode = "source code"
         /// A trip to the operator's own OpenID provider.
         case upstream
         /// The key that an answer's content is encrypted under.

@@ -41,7 +41,7 @@ extension Store {
         }
         let groups = Set(try self.apps.apps(team: team.id).map(\.group.number))
         // What the team proved by itself is its own, and ends with its proof.
-        let claimed = Set(try sourceClaims.claims(team: team.id).map(\.domain))
+        let claimed = Set(try sourceClaims.claims(team: team.id).map(\.value))
         let mailAlone = endpoints.first { $0.groupNumber.map { !groups.contains($0) } ?? false }
         return DeclaredTeam(
             name: team.name,

@@ -25,7 +25,7 @@ extension Store {
     private func declared(_ team: Team, _ bindings: [PolicyBindingTarget: String]) throws(StoreFailure) -> DeclaredTeam {
         let redirects = try clients.redirects(team: team.id)
         // Streams are their receivers' own.
-        let endpoints = try self.endpoints.endpoints(team: team.id).filter { $0.dialect != .sharedSignals }
+        let endpoints = try self.endpoints.endpoints(team: team.id, isCounted: false).filter { $0.dialect != .sharedSignals }
         var apps: [String: DeclaredApp] = [:]
         for app in try self.apps.apps(team: team.id) {
             let settings = try openIDClients.settings(team: team.id, clientID: app.clientID)

@@ -108,7 +108,7 @@ package struct Store: Sendable {
         audit = AuditRepository(database: database)
         verifications = InboxConfirmationRepository(database: database, inboxes: inboxes, secrets: secrets)
         transfers = TransferRepository(addresses: addresses, accounts: accounts, inboxes: inboxes)
-        externalEvents = ExternalEventRepository(accounts: accounts)
+        externalEvents = ExternalEventRepository(accounts: accounts, index: index)
         apiKeys = APIKeyRepository(database: database)
         rejections = RejectionRepository(database: database)
         complaints = ComplaintRepository(events: events)

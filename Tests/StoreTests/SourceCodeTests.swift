@@ -33,7 +33,8 @@ import Testing
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
         let code = try claimed(test, "Team@Partner.Example")
-        #expect(code.address.wireForm == Self.address && code.teamName == "The Juice Company" && "\(code)" == "<code of a source>")
+        #expect(
+            code.address.wireForm == Self.address && code.teamName == "The Juice Company" && "\(code)" == "<code of a source>")
         #expect(try claims.newCode(team: "juice", address: Self.address, ifNone: true, Self.at(9)) == nil)
         #expect(try Self.serving(test).isEmpty)
         #expect(try test.store.sources.teams(registering: AddrSpec.typed(Self.address)).isEmpty)

@@ -90,7 +90,8 @@ extension SourceClaimRepository {
     /// Proves an address by the code that was mailed to it; spaces and hyphens in it do not count. An address that is proved stays
     /// so. A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`; after many of
     /// a day `limit`.
-    package func prove(team id: String, address text: String, code: String, _ change: Change) throws(StoreFailure) -> SourceClaim {
+    package func prove(team id: String, address text: String, code: String, _ change: Change) throws(StoreFailure) -> SourceClaim
+    {
         let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })
         guard digits.utf8.count == 6, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw .refused(.invalid, "a code has six digits")
@@ -114,7 +115,8 @@ extension SourceClaimRepository {
                 WHERE team_id = \(team.number) AND sent_at > \(since)
                 """)
             guard wrong ?? 0 < SourceCodeLimits.wrongPerDay else {
-                return .failure(.refused(.limit, "\(SourceCodeLimits.wrongPerDay) wrong codes a day is the limit: try again tomorrow"))
+                return .failure(
+                    .refused(.limit, "\(SourceCodeLimits.wrongPerDay) wrong codes a day is the limit: try again tomorrow"))
             }
             guard constantTimeEqual(last.hash, hash(digits, claim)) else {
                 try connection.run("UPDATE source_codes SET tries = tries + 1 WHERE id = \(last.number)")
@@ -147,7 +149,8 @@ extension SourceClaimRepository {
             for row in rows {
                 let (address, sentAt, expiresAt): (String, Int64, Int64) = try (row["value"], row["sent_at"], row["expires_at"])
                 codes[address] = MailedCode(
-                    sentAt: Timestamp(sentAt), expiresAt: Timestamp(expiresAt), triesLeft: try SourceCodeLimits.left(row["tries"]))
+                    sentAt: Timestamp(sentAt), expiresAt: Timestamp(expiresAt), triesLeft: try SourceCodeLimits.left(row["tries"])
+                )
             }
             return codes
         }

@@ -1,5 +1,5 @@
-// /v1/sources: where a team sends from, and what its DNS lacks; domains that it adds itself and proves by a TXT record, and addresses
-// that it proves by a mailed code.
+// /v1/sources: where a team sends from, and what its DNS lacks; domains that it adds itself and proves by a TXT record, and
+// addresses that it proves by a mailed code.
 
 import Accounts
 import HTTP

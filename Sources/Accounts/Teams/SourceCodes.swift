@@ -87,9 +87,9 @@ extension SourceClaimRepository {
         }
     }
 
-    /// Proves an address by the code that was mailed to it; spaces and hyphens in it do not count. An address that is proved stays
-    /// so. A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`; after many of
-    /// a day `limit`.
+    /// Proves an address by the code that was mailed to it; spaces and hyphens in it do not count. An address that is proved
+    /// stays so. A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`; after
+    /// many of a day `limit`.
     package func prove(team id: String, address text: String, code: String, _ change: Change) throws(StoreFailure) -> SourceClaim
     {
         let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })

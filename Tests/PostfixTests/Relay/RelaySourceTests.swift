@@ -45,7 +45,7 @@ import Testing
 
     /// The address reads its code in real mail, and serves from when the team gives it.
     @Test func mailFromAnAddressPassesOnceItsCodeIsGiven() throws {
-        let (fixture, address) = try RelayFixtures.anna()
+        let (fixture, address) = try RelayFixtures.anna(RelayFixtures.options { $0.trustsLoopback = true })
         defer { fixture.stop() }
         let key = try fixture.sourceKey()
         func send(_ author: String = "team@shop.example") throws -> String {
@@ -88,6 +88,7 @@ import Testing
         let url = try server.url(schema: "s\(UUID().uuidString.prefix(8).lowercased())")
         var options = RelayFixtures.options { options in
             options.database = url
+            options.trustsLoopback = true
             options.settings = ["hostname": "mx1.relay.example"]
         }
         let (first, address) = try RelayFixtures.anna(options)
@@ -143,8 +144,8 @@ extension RelayFixture {
     /// The code in the message that reached an address as the `number`th.
     fileprivate func mailedCode(to address: String, number: Int = 1) throws -> String {
         let mail = try arrival(for: address, number: number)
-        #expect(mail.mailFrom == "<>" && mail.text.contains("The Juice Company") && mail.value("DKIM-Signature") != nil)
-        let found = try #require(mail.value("Subject")?.firstMatch(of: /^([0-9]{3}) ([0-9]{3}) is the code for/))
+        #expect(mail.mailFrom == "<>" && mail.value("DKIM-Signature") != nil)
+        let found = try #require(mail.value("Subject")?.firstMatch(of: /^([0-9]{3}) ([0-9]{3}) is the code for The Juice Company at/))
         return String(found.output.1 + found.output.2)
     }
 

@@ -145,7 +145,8 @@ extension RelayFixture {
     fileprivate func mailedCode(to address: String, number: Int = 1) throws -> String {
         let mail = try arrival(for: address, number: number)
         #expect(mail.mailFrom == "<>" && mail.value("DKIM-Signature") != nil)
-        let found = try #require(mail.value("Subject")?.firstMatch(of: /^([0-9]{3}) ([0-9]{3}) is the code for The Juice Company at/))
+        let found = try #require(
+            mail.value("Subject")?.firstMatch(of: /^([0-9]{3}) ([0-9]{3}) is the code for The Juice Company at/))
         return String(found.output.1 + found.output.2)
     }
 

@@ -97,7 +97,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     let delivery = EventDelivery(
         outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
         issuer: "https://relay.example",
-        poster: poster, resolver: Loopback(), threads: threads, now: clock, logger: logger)
+        poster: poster, resolver: Loopback(), threads: threads, allowsPrivateStreams: true, now: clock, logger: logger)
     // Alone.
     try world.post(count, endpoint: endpoint.number)
     let start = ContinuousClock.now
@@ -160,7 +160,8 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     let delivery = EventDelivery(
         outbox: world.store.outbox, signer: IdentitySigner(world.store.identityKeys, now: clock, logger: logger),
-        issuer: "https://relay.example", poster: poster, resolver: Loopback(), threads: threads, now: clock, logger: logger)
+        issuer: "https://relay.example", poster: poster, resolver: Loopback(), threads: threads, allowsPrivateStreams: true,
+        now: clock, logger: logger)
     let service = Task.detached {
         try await EventDeliveryService(delivery: delivery, poster: poster, threads: threads, logger: logger).run()
     }

@@ -63,5 +63,6 @@ extension Migration {
         Migration(62, "riskEvents", PackageResources._062_riskEvents_sql),
         Migration(64, "sourceClaims", PackageResources._064_sourceClaims_sql),
         Migration(65, "issuedKeys", PackageResources._065_issuedKeys_sql),
+        Migration(66, "sourceCodes", PackageResources._066_sourceCodes_sql),
     ]
 }

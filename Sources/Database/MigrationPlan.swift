@@ -76,10 +76,10 @@ struct MigrationReader {
                 added.insert("\(table).\(column)")
                 if isChecked { pass(table, .read) }
             case .dropColumn(let table, let column):
-                remove("\(table).\(column)")
+                if !made.contains(table) { remove("\(table).\(column)") }
                 pass(table, .rewrite)
             case .renameColumn(let table, let column, let name):
-                remove("\(table).\(column)")
+                if !made.contains(table) { remove("\(table).\(column)") }
                 added.insert("\(table).\(name)")
             case .change(let tables): for table in tables { pass(table, .rewrite) }
             case .fill(let table, let sources):

@@ -46,6 +46,8 @@ package struct LocalFacts: Sendable {
     package var clockSkew: String?
     /// What was removed long ago and is still there, a sentence each.
     package var removals: [String] = []
+    /// Streams that are not delivered to, since their receivers are private, a sentence each.
+    package var receivers: [String] = []
     /// Hosts that decide by another policy than is active, since that one does not load there, a line each.
     package var policyRefusals: [String] = []
 
@@ -67,6 +69,7 @@ package enum LocalChecks {
             + [filter(facts), copies(facts), http(facts)].compactMap { $0 } + policy(facts)
             + [disk(facts), clock(facts), clocks(facts), operatorAddress(facts)].compactMap { $0 }
             + facts.removals.map { .warning("removals", $0, remedy: StatusReport.removalRemedy) }
+            + facts.receivers.map { .warning("receivers", $0, remedy: PrivateReceivers.remedy) }
     }
 
     /// What the service needs before it starts.

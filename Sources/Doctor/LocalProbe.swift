@@ -79,6 +79,7 @@ package enum LocalProbe {
             facts.clockSkew = try clockSkew(store, here: configuration.hostname, now: now)
             facts.policyProblems = try policyProblems(store)
             facts.removals = try StatusReport.removals(store, now)
+            facts.receivers = try StatusReport.receivers(store)
             // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
             if configuration.database.path != nil {
                 facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter { $0 != "ok" }

@@ -14,7 +14,12 @@ package struct EndpointAddresses: Sendable, Hashable {
     /// Why there are none.
     package struct Refusal: Error, Sendable, Hashable {
         package let reason: String
-        package init(_ reason: String) { self.reason = reason }
+        /// Whether an address is not one that may be connected to.
+        let isOfAddress: Bool
+
+        package init(_ reason: String) { self.init(reason, isOfAddress: false) }
+
+        init(_ reason: String, isOfAddress: Bool) { (self.reason, self.isOfAddress) = (reason, isOfAddress) }
     }
 
     /// Resolves and checks. One address that is not allowed refuses all: whoever mixes them is up to something, or in error.
@@ -32,7 +37,7 @@ package struct EndpointAddresses: Sendable, Hashable {
         guard !octets.isEmpty else { throw Refusal("its name has no address in the DNS") }
         for address in octets {
             if let objection = ReachableAddress.objection(address, allowsPrivate: allowsPrivate) {
-                throw Refusal("one of its addresses is not globally reachable (\(objection))")
+                throw Refusal("one of its addresses is not globally reachable (\(objection))", isOfAddress: true)
             }
         }
         texts = try octets.prefix(Self.maximum).map { address throws(Refusal) in

@@ -37,6 +37,8 @@ package final class EventDelivery: Sendable {
     private let poster: any EventPosting
     private let resolver: any DNSResolver
     private let threads: DeliveryThreads
+    /// Whether streams may have receivers at addresses that are not globally reachable, and over http.
+    private let allowsPrivateStreams: Bool
     private let now: @Sendable () -> Int64
     private let random: @Sendable () -> Double
     private let logger: Logger
@@ -59,7 +61,7 @@ package final class EventDelivery: Sendable {
     ///   - random: 0 ..< 1, for jitter.
     package init(
         outbox: OutboxRepository, signer: IdentitySigner, issuer: String, poster: any EventPosting, resolver: any DNSResolver,
-        threads: DeliveryThreads, now: @escaping @Sendable () -> Int64,
+        threads: DeliveryThreads, allowsPrivateStreams: Bool, now: @escaping @Sendable () -> Int64,
         leaseClock: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
         random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }, metrics: ServiceMetrics? = nil, logger: Logger
     ) {
@@ -73,6 +75,7 @@ package final class EventDelivery: Sendable {
         self.poster = poster
         self.resolver = resolver
         self.threads = threads
+        self.allowsPrivateStreams = allowsPrivateStreams
         self.now = now
         self.random = random
         self.metrics = metrics
@@ -283,11 +286,23 @@ package final class EventDelivery: Sendable {
 
     /// Where to post. Throws `EndpointAddresses.Refusal`.
     private func addresses(_ endpoint: EventEndpoint) async throws -> EndpointAddresses {
-        try await withCheckedThrowingContinuation { [resolver] found in
+        // What an administrator allowed an endpoint is the administrator's word; a stream's receiver is its team's, whenever it
+        // was named.
+        let isForbidden = endpoint.stream != nil && !allowsPrivateStreams
+        guard endpoint.url.isSecure || !isForbidden else {
+            throw EndpointAddresses.Refusal("it is not reached over https, \(PrivateReceivers.reason)")
+        }
+        return try await withCheckedThrowingContinuation { [resolver] found in
             let status = SystemThread.detach {
                 found.resume(
                     with: Result {
-                        try EndpointAddresses(of: endpoint.url, allowsPrivate: endpoint.allowsPrivate, resolver: resolver)
+                        do throws(EndpointAddresses.Refusal) {
+                            return try EndpointAddresses(
+                                of: endpoint.url, allowsPrivate: endpoint.allowsPrivate && !isForbidden, resolver: resolver)
+                        } catch {
+                            guard isForbidden, endpoint.allowsPrivate, error.isOfAddress else { throw error }
+                            throw EndpointAddresses.Refusal("\(error.reason), \(PrivateReceivers.reason)")
+                        }
                     })
             }
             if status != 0 { found.resume(throwing: CancellationError()) }

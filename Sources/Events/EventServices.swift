@@ -23,7 +23,8 @@ package enum EventServices {
         let threads = DeliveryThreads()
         let delivery = EventDelivery(
             outbox: installation.store.outbox, signer: signer, issuer: issuer, poster: poster, resolver: try resolver(),
-            threads: threads, now: now, metrics: metrics, logger: logger)
+            threads: threads, allowsPrivateStreams: configuration.allowsPrivateReceivers, now: now, metrics: metrics,
+            logger: logger)
         return (delivery, poster, threads)
     }
 

@@ -36,6 +36,11 @@ package enum MailerError: Error, Sendable, CustomStringConvertible {
     /// A key of the relay domain does not sign.
     case signing(String)
 
+    /// Whether the mail server will never take a message for the address.
+    package var isRecipientRefused: Bool {
+        if case .submission(.permanent(let error)) = self { error.stage == .recipient } else { false }
+    }
+
     package var description: String {
         switch self {
         case .submission(let failure): failure.description
@@ -127,6 +132,13 @@ package struct InboxMailer: Sendable {
         var values = values(in: language)
         complete(&values)
         try send(kind, to: inbox, answer: nil, values, in: language, now: now)
+    }
+
+    /// Writes the code that lets a team send from an address.
+    package func send(_ code: SourceCode, in language: Catalogue, now: Int64) throws {
+        var values = values(code: Self.grouped(code.code), seconds: code.expiresAt - now, in: language)
+        values.team = code.teamName
+        try send(.source, to: InboxAddress(code.address), answer: nil, values, in: language, now: now)
     }
 
     private func values(

@@ -145,6 +145,13 @@ package struct StatusReport: Encodable, Sendable {
         ]
     }
 
+    /// Streams that are not delivered to, since their receivers are private.
+    package static func receivers(_ store: Store) throws(StoreFailure) -> [String] {
+        try store.events.forbiddenStreams().map {
+            "nothing is sent to stream \($0.stream) of \($0.audience): its receiver is private, or reached over http, \(PrivateReceivers.reason)"
+        }
+    }
+
     private static func warnings(
         _ installation: Installation, _ hosts: [Host], _ minutes: [Minute], _ now: Int64
     ) throws(StoreFailure) -> [String] {
@@ -181,6 +188,7 @@ package struct StatusReport: Encodable, Sendable {
         }
         warnings += trouble(minutes, now) + (try suspended(installation.store))
         warnings += try removals(installation.store, now).map { "\($0): \(removalRemedy)" }
+        warnings += try receivers(installation.store).map { "\($0): \(PrivateReceivers.remedy)" }
         for entry in try installation.store.counters.inboxesWritten(since: Day.number(now) - probingDays) {
             warnings.append(
                 "team \(entry.team) wrote real inboxes of \(entry.accounts) users in \(entry.messages) messages within \(probingDays) days: "

@@ -116,6 +116,7 @@ struct HousekeepingService: Service {
             try await steps.run { try store.transfers.endExpired(now: time) }
             try await steps.run { try store.externalEvents.deleteExpired(now: time) }
             try await steps.run { try store.verifications.deleteExpired(now: time) }
+            try await steps.run { try store.sourceClaims.deleteExpiredCodes(now: time) }
             try await steps.run { try store.persons.deleteRefusals(now: time) }
             try await pool.run { try store.addresses.endCounted(accounts: nil, now: time) }
             try await steps.run { try store.users.removeDue(now: time) }

@@ -47,7 +47,7 @@ struct SourceProofService: Service {
             if !found.isAnswered { silent.insert(claim.teamNumber) }
             guard let state = found.state else { continue }
             logger.notice(
-                "the state of a source changed", metadata: ["domain": "\(claim.domain)", "state": "\(state.rawValue)"])
+                "the state of a source changed", metadata: ["source": "\(claim.value)", "state": "\(state.rawValue)"])
         }
     }
 }

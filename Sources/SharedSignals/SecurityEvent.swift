@@ -32,6 +32,7 @@ package enum SecurityEventURI {
     package static let emailDisabled = "urn:postern:event:email-disabled"
     package static let emailEnabled = "urn:postern:event:email-enabled"
     package static let inboxSuspended = "urn:postern:event:inbox-suspended"
+    package static let inboxResumed = "urn:postern:event:inbox-resumed"
     package static let refusals = "urn:postern:event:refusals"
     package static let decisionObjected = "urn:postern:event:decision-objected"
     package static let complaint = "urn:postern:event:complaint"
@@ -41,7 +42,7 @@ package enum SecurityEventURI {
     /// `events_supported`: what a stream may have, besides events about itself.
     package static let supported = [
         accountPurged, identifierChanged, sessionRevoked, credentialChange, assuranceLevelChange, emailDisabled, emailEnabled,
-        inboxSuspended, refusals, decisionObjected, complaint,
+        inboxSuspended, inboxResumed, refusals, decisionObjected, complaint,
     ]
 }
 

@@ -157,7 +157,15 @@ package enum HTTPRoutes {
             NotificationRoutes(
                 common, issuers: parts.trust.issuers, keys: parts.trust.keys, signals: parts.signalIntake), OpenAPIRoutes(),
             RejectionRoutes(common), ComplaintRoutes(common),
-            SourceRoutes(common, examine: SourceExaminer(parts).examine, look: parts.prover.look), AppRoutes(common),
+            SourceRoutes(
+                common, examine: SourceExaminer(parts).examine, look: parts.prover.look,
+                mail: { [mailer = parts.mailer, now = parts.now] code, languages in
+                    do { try mailer.send(code, in: mailer.languages.best([], accepted: languages), now: now()) } catch let error
+                        as MailerError where error.isRecipientRefused
+                    {
+                        throw Problem.invalid("the mail server refuses mail to this address", at: "/source")
+                    }
+                }), AppRoutes(common),
             EndpointRoutes(common), KeyRoutes(common),
             UserRoutes(common) { user, inbox, change in
                 try parts.mailer.sendConfirmation(user: user, .number(inbox), change)

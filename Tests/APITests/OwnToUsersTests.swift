@@ -21,7 +21,8 @@ import Testing
             let parts = fixture.parts
             return [
                 AccountRoutes(parts), AddressRoutes(parts, messagesPerDay: 100), EventRoutes(parts), RejectionRoutes(parts),
-                UserRoutes(parts) { _, _, _ in }, SourceRoutes(parts, examine: { _ in [] }, look: { _ in .absent }),
+                UserRoutes(parts) { _, _, _ in },
+                SourceRoutes(parts, examine: { _ in [] }, look: { _ in .absent }, mail: { _, _ in }),
                 AttestationRoutes(parts),
                 MetricsRoutes(ServiceMetrics(version: "0"), fixture.pool),
             ]

@@ -27,11 +27,26 @@ private final class Days: Sendable {
     }
 }
 
+/// What was mailed, and whether mail leaves.
+private final class Mails: Sendable {
+    private let taken = Mutex<[(to: String, team: String, code: String, languages: String?)]>([])
+    private let fails = Mutex<(any Error)?>(nil)
+
+    func take(_ code: SourceCode, _ languages: String?) throws {
+        if let failure = fails.withLock({ $0 }) { throw failure }
+        taken.withLock { $0.append((code.address.wireForm, code.teamName, code.code, languages)) }
+    }
+
+    func fail(_ failure: (any Error)?) { fails.withLock { $0 = failure } }
+    var all: [(to: String, team: String, code: String, languages: String?)] { taken.withLock { $0 } }
+}
+
 @Suite struct SelfServiceTests {
     private struct World {
         let fixture: APIFixture
         let dns: TestDNSServer
         let prover: SourceProver
+        let mail: Mails
         let juice: String
         let soda: String
 
@@ -58,9 +73,11 @@ private final class Days: Sendable {
             try AresResolver(
                 settings: DNSClientSettings(servers: [dns.address], tryMilliseconds: 500, tries: 1), now: { days.next() })
         }
+        let mail = Mails()
         let fixture = try APIFixture {
             [
-                SourceRoutes($0.parts, examine: { _ in [] }, look: prover.look), AppRoutes($0.parts), EndpointRoutes($0.parts),
+                SourceRoutes($0.parts, examine: { _ in [] }, look: prover.look, mail: { try mail.take($0, $1) }),
+                AppRoutes($0.parts), EndpointRoutes($0.parts),
                 KeyRoutes($0.parts),
             ]
         }
@@ -68,7 +85,8 @@ private final class Days: Sendable {
             _ = try fixture.store.apps.add(team: team, clientID: "com.\(team)", group: nil, APIFixture.change)
         }
         return World(
-            fixture: fixture, dns: dns, prover: prover, juice: try fixture.key("juice"), soda: try fixture.key("soda"))
+            fixture: fixture, dns: dns, prover: prover, mail: mail, juice: try fixture.key("juice"), soda: try fixture.key("soda")
+        )
     }
 
     @Test func aDomainServesOnceItsRecordIsSeen() async throws {
@@ -135,10 +153,97 @@ private final class Days: Sendable {
         #expect(try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"].string == "stopped")
     }
 
+    @Test func anAddressServesOnceItsCodeIsGiven() async throws {
+        let world = try world()
+        let (fixture, key) = (world.fixture, world.juice)
+        let body = #"{"source":"Team@Partner.Example"}"#
+        func state() async throws -> String? {
+            try await fixture.ask(.get, "/v1/sources", key: key).json["items"].items.first?["state"].string
+        }
+        let made = try await fixture.ask(.post, "/v1/sources", key: key, body: body, headers: ["Accept-Language": "de"])
+        #expect(
+            made.status == 201 && made.json["state"].string == "pending" && made.json["kind"].string == "address", "\(made.text)")
+        #expect(made.json["mailed_code"]["tries_left"] == .integer(5) && made.json["challenge"].string == nil)
+        let mail = try #require(world.mail.all.first)
+        #expect(mail.to == "team@partner.example" && mail.team == "The Juice Company" && mail.languages == "de")
+        #expect(!made.text.contains(mail.code))
+        // Asked again while a code is under way: no second message.
+        #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
+        #expect(world.mail.all.count == 1)
+        let listed = try await fixture.ask(.get, "/v1/sources", key: key)
+        #expect(listed.json["items"].items.first?["mailed_code"]["tries_left"] == .integer(5), "\(listed.text)")
+        func verify(_ code: String, _ key: String? = nil) async throws -> Response {
+            try await fixture.ask(
+                .post, "/v1/sources/verify", key: key ?? world.juice,
+                body: #"{"source":"team@partner.example","code":"\#(code)"}"#)
+        }
+        // The look at the DNS proves nothing of it, and another team's key neither.
+        let bare = try await fixture.ask(.post, "/v1/sources/verify", key: key, body: body)
+        #expect(bare.status == 422 && bare.text.contains("/code"), "\(bare.text)")
+        #expect(try await verify(mail.code, world.soda).status == 404)
+        try await world.round()
+        #expect(try await state() == "pending")
+        let wrong = try await verify(mail.code == "000000" ? "000001" : "000000")
+        #expect(wrong.status == 422 && wrong.text.contains("tries left: 4"), "\(wrong.text)")
+        #expect(try world.serving.isEmpty)
+        let right = try await verify("\(mail.code.prefix(3)) \(mail.code.dropFirst(3))")
+        #expect(
+            right.status == 200 && right.json["state"].string == "active" && right.json["proved_at"].string != nil,
+            "\(right.text)")
+        #expect(try world.serving == ["team@partner.example"])
+        // It is proved for good: no look, no month ends it.
+        fixture.wait(seconds: 400 * 86_400)
+        try await world.round()
+        #expect(try world.serving == ["team@partner.example"])
+        #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
+        #expect(try await fixture.ask(.post, "/v1/sources/code", key: key, body: body).status == 409)
+        #expect(world.mail.all.count == 1)
+        #expect(try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 204)
+        #expect(try world.serving.isEmpty)
+        #expect(try await verify(mail.code).status == 404)
+    }
+
+    /// Of a message that did not leave nothing is left but its count; the same request brings another.
+    @Test func aCodeWhoseMailDidNotLeaveIsReplaced() async throws {
+        let world = try world()
+        let (fixture, key) = (world.fixture, world.juice)
+        let body = #"{"source":"team@partner.example"}"#
+        world.mail.fail(CancellationError())
+        let failed = try await fixture.ask(.post, "/v1/sources", key: key, body: body)
+        #expect(failed.status == 503 && failed.problem == "mail-unavailable", "\(failed.text)")
+        let listed = try await fixture.ask(.get, "/v1/sources", key: key)
+        #expect(listed.json["items"].items.first?["state"].string == "pending" && !listed.text.contains("mailed_code"))
+        world.mail.fail(Problem.invalid("the mail server refuses mail to this address"))
+        #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 422)
+        world.mail.fail(nil)
+        #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
+        // Three messages to one address, whether they left or not.
+        #expect(try await fixture.ask(.post, "/v1/sources/code", key: key, body: body).status == 409)
+        #expect(world.mail.all.count == 1)
+    }
+
+    @Test func aCodeProvesNoDomainAndARelayAddressNeedsNone() async throws {
+        let world = try world()
+        let (fixture, key) = (world.fixture, world.juice)
+        _ = try await fixture.ask(.post, "/v1/sources", key: key, body: #"{"source":"juice.example"}"#)
+        for (path, body) in [
+            ("/v1/sources/verify", #"{"source":"juice.example","code":"123456"}"#),
+            ("/v1/sources/code", #"{"source":"juice.example"}"#),
+            ("/v1/sources", #"{"source":"x@relay.example"}"#), ("/v1/sources", #"{"source":"x@in.relay.example"}"#),
+            ("/v1/sources", #"{"source":"a@b@c"}"#), ("/v1/sources", #"{"source":"@partner.example"}"#),
+        ] {
+            let answer = try await fixture.ask(.post, path, key: key, body: body)
+            #expect(answer.status == 422, "\(path) \(body): \(answer.text)")
+        }
+        #expect(try await fixture.ask(.post, "/v1/sources/code", key: key, body: #"{"source":"a@none.example"}"#).status == 404)
+        #expect(world.mail.all.isEmpty)
+    }
+
     @Test func aTeamNeitherSeesNorChangesWhatIsAnothers() async throws {
         let world = try world()
         let (fixture, juice, soda) = (world.fixture, world.juice, world.soda)
         _ = try await fixture.ask(.post, "/v1/sources", key: juice, body: #"{"source":"marker-juice.example"}"#)
+        _ = try await fixture.ask(.post, "/v1/sources", key: juice, body: #"{"source":"marker@juice.example"}"#)
         _ = try await fixture.ask(
             .put, "/v1/endpoints", key: juice, body: #"{"url":"https://marker-juice.example/e","client_id":"com.juice"}"#)
         _ = try await fixture.ask(
@@ -156,6 +261,9 @@ private final class Days: Sendable {
         let asked: [(HTTPRequest.Method, String, String?)] = [
             (.post, "/v1/sources/verify", #"{"source":"marker-juice.example"}"#),
             (.post, "/v1/sources/remove", #"{"source":"marker-juice.example"}"#),
+            (.post, "/v1/sources/verify", #"{"source":"marker@juice.example","code":"123456"}"#),
+            (.post, "/v1/sources/code", #"{"source":"marker@juice.example"}"#),
+            (.post, "/v1/sources/remove", #"{"source":"marker@juice.example"}"#),
             (.put, "/v1/endpoints", #"{"url":"https://soda.example/e","client_id":"com.juice"}"#),
             (.post, "/v1/endpoints/remove", #"{"client_id":"com.juice"}"#),
             (.post, "/v1/apps/com.juice/redirect-uris", #"{"uri":"https://soda.example/in"}"#),

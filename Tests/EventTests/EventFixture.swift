@@ -55,7 +55,9 @@ final class EventFixture: Sendable {
     /// - Parameters:
     ///   - users: u0, u1 …, each with an account with team juice.
     ///   - timeout: seconds for one attempt.
-    init(users: Int = 1, timeout: Int64 = 5, random: @escaping @Sendable () -> Double = { 0.5 }) throws {
+    init(
+        users: Int = 1, timeout: Int64 = 5, allowsPrivateStreams: Bool = true, random: @escaping @Sendable () -> Double = { 0.5 }
+    ) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-events-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         database = try SQLiteDatabase(path: folder.appendingPathComponent("postern.db").path, creating: true)
@@ -71,7 +73,7 @@ final class EventFixture: Sendable {
         let begun = ContinuousClock.now
         delivery = EventDelivery(
             outbox: store.outbox, signer: signer, issuer: Self.issuer, poster: poster, resolver: resolver, threads: threads,
-            now: { clock.now }, leaseClock: { begun }, random: random, logger: logger)
+            allowsPrivateStreams: allowsPrivateStreams, now: { clock.now }, leaseClock: { begun }, random: random, logger: logger)
         _ = try store.teams.add(id: "juice", name: "Juice", change)
         _ = try store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
         for number in 0..<users { try addUser("u\(number)") }

@@ -5,6 +5,7 @@ import Events
 import Foundation
 import InternetMessage
 import JSON
+import Monitoring
 import PostfixHarness
 import PostgresHarness
 import SharedSignals
@@ -152,6 +153,27 @@ struct StreamReceiverTests {
         await fixture.stop()
     }
 
+    /// `events.private_receivers: no` took back nothing that was allowed before.
+    @Test(arguments: [true, false]) func aPrivateReceiverOfBeforeIsRefusedWhereItIsNoLongerAllowed(_ isHTTP: Bool) async throws {
+        let fixture = try EventFixture(allowsPrivateStreams: false)
+        let receiver = try await TestReceiver()
+        let url = isHTTP ? "http://hooks.example:\(receiver.port)/" : "https://hooks.example:\(receiver.port)/"
+        let stream = try fixture.store.addStream(
+            #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"\#(url)"}}"#, issuer: EventFixture.issuer, fixture.change)
+        // An endpoint is an administrator's word, and goes on.
+        try fixture.endpoint(receiver)
+        try fixture.toggle("u0", on: false)
+        await fixture.delivery.deliverDue()
+        #expect(receiver.taken.map(\.type) == ["email-disabled"])
+        let failed = try #require(try fixture.store.endpoints.endpoints().first { $0.number == stream.number })
+        #expect(failed.failures == 1 && failed.pending == 1)
+        #expect(failed.lastError?.hasSuffix("and events.private_receivers is no") == true, "\(failed.lastError ?? "-")")
+        #expect(try fixture.store.events.forbiddenStreams().map(\.stream) == [stream.id])
+        #expect(try StatusReport.receivers(fixture.store).first?.contains("stream \(stream.id) of com.juice") == true)
+        await receiver.stop()
+        await fixture.stop()
+    }
+
     @Test func appleIn2025SaysAccountDeletedAndWhenItExpires() async throws {
         try await withFixture { fixture, receiver in
             _ = try fixture.store.endpoints.set(
@@ -221,7 +243,7 @@ struct StreamHostsTests {
         let places = folder.appendingPathComponent("hosts")
         var running: [ManagedProcess] = []
         func start(_ number: Int) throws {
-            let process = try hosts.serve("mx\(number)")
+            let process = try hosts.serve("mx\(number)", settings: ["events.private_receivers": "yes"])
             try process.waitForLine(containing: "listening for HTTP")
             if number < running.count { running[number] = process } else { running.append(process) }
             let urls = running.compactMap { process in

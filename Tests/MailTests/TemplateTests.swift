@@ -46,6 +46,7 @@ import Testing
         ("verification.txt", "Subject: x\n\nno code here\n", "lacks {{code}}"),
         ("verification.html", "<p>no code here</p>", "lacks {{code}}"),
         ("sign-in.txt", "Subject: x\n\nno link\n", "lacks {{link}}"),
+        ("source.txt", "Subject: x\n\n{{team}}\n", "lacks {{code}}"), ("source.html", "<p>{{code}}</p>", "lacks {{team}}"),
         ("sign-in.txt", "Hello {{link}}\n", "Subject: "),
         ("verification.txt", "Subject: x\n\n{{#code}} {{code}}\n", "not a valid Mustache template"),
         ("verifikation.txt", "Subject: x\n\n{{code}}\n", "no template has this name"),

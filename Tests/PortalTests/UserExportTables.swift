@@ -22,7 +22,8 @@ enum UserExportTables {
         "attested_apps": "of teams", "devices": "keyed hashes without a user",
         "device_accounts": "keyed hashes without a user, gone after 90 days",
         "velocity": "keyed hashes without a user, gone with their window",
-        "source_claims": "of teams", "live_lists": "of teams and operators", "live_list_revision": "of the installation",
+        "source_claims": "of teams", "source_codes": "keyed hashes of addresses of teams, gone after a day",
+        "live_lists": "of teams and operators", "live_list_revision": "of the installation",
         "live_list_entries": "of teams and operators; personal values as keyed hashes",
     ]
 }

@@ -115,6 +115,27 @@ import Testing
             account: world.account.account.number, mark: [1], expiresAt: Self.change.now + 1_000, sentDay: TestStore.today)
         #expect(try world.store.bounces.record(failure, days: 14, now: Self.change.now) { _ in true } == .suspended)
         #expect(try world.tokens().map(\.event.uri) == [SecurityEventURI.inboxSuspended])
+        // Confirmed, it takes mail again.
+        _ = try world.store.inboxes.confirm(user: "u1", .number(1), Self.change)
+        #expect(try world.tokens().map(\.event.uri) == [SecurityEventURI.inboxSuspended, SecurityEventURI.inboxResumed])
+        #expect(try world.tokens().last?.event.payload["event_timestamp"] != nil)
+        // Nothing about it at the endpoint of before, whose form has no room for it.
+        #expect(try world.store.outbox.events().allSatisfy { $0.endpointNumber == world.stream.number })
+    }
+
+    /// A team heard that mail waits, and never that it goes on: to another inbox, or since forwarding was off and on again.
+    @Test(arguments: Engine.all) func mailThatGoesElsewhereNoLongerWaits(_ engine: Engine) throws {
+        let world = try Fixture(engine)
+        _ = try world.store.inboxes.add(
+            user: "u1", InboxAddress(AddrSpec.typed("second@home.example")), isVerified: true, isReplyOnly: false, Self.change)
+        let failure = BounceRepository.Failure(
+            account: world.account.account.number, mark: [1], expiresAt: Self.change.now + 1_000, sentDay: TestStore.today)
+        #expect(try world.store.bounces.record(failure, days: 14, now: Self.change.now) { _ in true } == .suspended)
+        try world.toggle(false)
+        try world.toggle(true)
+        try world.store.inboxes.makeDefault(user: "u1", .number(2), Self.change)
+        #expect(
+            try world.got().map(\.type) == [.inboxSuspended, .emailDisabled, .emailEnabled, .inboxSuspended, .inboxResumed])
     }
 
     @Test(arguments: Engine.all) func onlyWhatWasRequestedIsWritten(_ engine: Engine) throws {

@@ -1,4 +1,5 @@
-// /v1/sources: where a team sends from, and what its DNS lacks; domains that it adds itself, and proves by a TXT record.
+// /v1/sources: where a team sends from, and what its DNS lacks; domains that it adds itself and proves by a TXT record, and
+// addresses that it proves by a mailed code.
 
 import Accounts
 import HTTP
@@ -21,20 +22,28 @@ package struct SourceRoutes: RouteModule {
     private let parts: RouteParts
     private let examine: @Sendable (SourceRequest) async throws -> [SourceFinding]
     private let look: @Sendable (SourceClaim) async throws -> SourceClaim.Proof
+    /// Mail servers may be slow: what waits for them keeps nothing else waiting.
+    private let threads = BlockingPool(threads: 2)
+    private let mail: @Sendable (_ code: SourceCode, _ languages: String?) throws -> Void
 
     /// - Parameters:
     ///   - examine: asks the DNS, for a bounded time; blocks, but not on the threads of `parts`.
     ///   - look: looks for the record of a claim, likewise.
+    ///   - mail: writes to the address that a code is for, in a language of `Accept-Language`. Blocks. A `Problem`
+    ///     that it throws is answered; anything else means that no message left.
     package init(
         _ parts: RouteParts, examine: @escaping @Sendable (SourceRequest) async throws -> [SourceFinding],
-        look: @escaping @Sendable (SourceClaim) async throws -> SourceClaim.Proof
+        look: @escaping @Sendable (SourceClaim) async throws -> SourceClaim.Proof,
+        mail: @escaping @Sendable (_ code: SourceCode, _ languages: String?) throws -> Void
     ) {
         self.parts = parts
         self.examine = examine
         self.look = look
+        self.mail = mail
     }
 
     private struct Named: Decodable { let source: String }
+    private struct Verification: Decodable { let source: String; let code: String? }
 
     private struct Check: Decodable {
         let domain: String
@@ -51,27 +60,22 @@ package struct SourceRoutes: RouteModule {
     package func addRoutes(to routes: Routes) {
         routes.team(.sourcesRead).get("/v1/sources", use: list).post("/v1/sources/check", use: check)
         routes.team(.sourcesWrite).post("/v1/sources", use: claim).post("/v1/sources/verify", use: verify)
-            .post("/v1/sources/remove", use: remove)
+            .post("/v1/sources/code", use: mailCode).post("/v1/sources/remove", use: remove)
     }
 
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         let team = context.caller.id
         let page = try PageRequest(
             try request.query(PageRequest.parameters), parts.cursors, listing: "sources team:\(team)", standard: 10, maximum: 20)
-        let (sources, claims) = try await parts.run { store in
-            (try store.sources.sources(team: team), try store.sourceClaims.claims(team: team))
-        }
-        let byDomain = Dictionary(claims.map { ($0.domain, $0) }, uniquingKeysWith: { first, _ in first })
+        let now = parts.now()
+        let all = try await parts.run { try $0.sourceClaims.list(team: team, now: now) }
         // What does not serve is shown among what does. Sorted by value and envelope domain, which together occur once.
-        let waiting = claims.filter { $0.state != .proved }.map(OutboundSource.init(waiting:))
-        let rest = (sources + waiting).map { ($0, Self.position($0)) }.sorted { $0.1 < $1.1 }
+        let rest = all.map { ($0, Self.position($0.source)) }.sorted { $0.1 < $1.1 }
             .filter { source in page.after.map { source.1 > $0 } ?? true }.map(\.0)
-        let findings = try await findings(rest.prefix(page.limit), of: sources)
+        let findings = try await findings(rest.prefix(page.limit).map(\.source), of: all.filter(\.serves).map(\.source))
         return try .json(
-            page.page(rest, position: Self.position) { source in
-                SourceView(
-                    source, claim: source.envelopeDomain == nil ? byDomain[source.value] : nil,
-                    checks: findings[Self.domain(source)] ?? [])
+            page.page(rest, position: { Self.position($0.source) }) {
+                SourceView($0, checks: findings[Self.domain($0.source)] ?? [])
             })
     }
 
@@ -81,19 +85,59 @@ package struct SourceRoutes: RouteModule {
         let body = try await request.decode(Named.self, context)
         let (team, change) = (context.caller.id, context.change(now: parts.now()))
         let claim = try await parts.run { try $0.sourceClaims.claim(team: team, body.source, change) }
-        return try .json(SourceView(claim), status: .created)
+        guard claim.kind == .address, claim.state != .proved else { return try .json(SourceView(claim), status: .created) }
+        return try await .json(mail(claim, ifNone: true, request, context), status: .created)
     }
 
-    /// Looks for the record now. Pending ones are looked for by themselves too, and every proved one each month.
-    private func verify(_ request: Request, _ context: TeamContext) async throws -> Response {
+    /// Mails another code: the first was lost, or wrong too often.
+    private func mailCode(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(Named.self, context)
         let team = context.caller.id
-        let claim = try await parts.run { try $0.sourceClaims.claim(team: team, domain: body.source) }
+        let claim = try await parts.run { try $0.sourceClaims.claim(team: team, to: body.source) }
+        return try await .json(mail(claim, ifNone: false, request, context), status: .accepted)
+    }
+
+    /// Mails a code to the address of a claim. Where no message leaves, the claim is there all the same.
+    /// - Parameter ifNone: only where none is under way.
+    private func mail(
+        _ claim: SourceClaim, ifNone: Bool, _ request: Request, _ context: TeamContext
+    ) async throws -> SourceView {
+        let (team, change) = (context.caller.id, context.change(now: parts.now()))
+        let code = try await parts.run {
+            try $0.sourceClaims.newCode(team: team, address: claim.value, ifNone: ifNone, change)
+        }
+        if let code {
+            do {
+                let languages = request.headers[.acceptLanguage]
+                try await threads.run { [mail] in try mail(code, languages) }
+            } catch {
+                try await parts.run { try $0.sourceClaims.withdraw(code, now: change.now) }
+                throw error as? Problem ?? Problem.mailUnavailable
+            }
+        }
+        let codes = try await parts.run { try $0.sourceClaims.codes(team: team, now: change.now) }
+        return SourceView(claim, code: codes[claim.value])
+    }
+
+    /// Looks for the record now, or takes the code. Pending domains are looked for by themselves too, and every proved one each
+    /// month.
+    private func verify(_ request: Request, _ context: TeamContext) async throws -> Response {
+        let body = try await request.decode(Verification.self, context)
+        let (team, change) = (context.caller.id, context.change(now: parts.now()))
+        if let code = body.code {
+            return try await .json(
+                SourceView(parts.run { try $0.sourceClaims.prove(team: team, address: body.source, code: code, change) }))
+        }
+        let claim = try await parts.run { try $0.sourceClaims.claim(team: team, to: body.source) }
+        guard claim.kind == .domain else {
+            throw Problem.invalid("an address is proved by the code that was mailed to it", at: "/code")
+        }
         // A question that goes wrong takes nothing away: only the monthly look does.
         let proof = try await look(claim)
-        let change = context.change(now: parts.now())
         guard proof == .seen else { return try .json(SourceView(claim)) }
-        let proved = try await parts.run { try $0.sourceClaims.record(proof, of: claim, change) }
+        // The look may have taken a while.
+        let seen = context.change(now: parts.now())
+        let proved = try await parts.run { try $0.sourceClaims.record(proof, of: claim, seen) }
         guard let proved else { throw Problem.notFound("there is no claim to this domain any more") }
         return try .json(SourceView(proved))
     }
@@ -101,7 +145,7 @@ package struct SourceRoutes: RouteModule {
     private func remove(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(Named.self, context)
         let (team, change) = (context.caller.id, context.change(now: parts.now()))
-        try await parts.run { try $0.sourceClaims.remove(team: team, domain: body.source, change) }
+        try await parts.run { try $0.sourceClaims.remove(team: team, body.source, change) }
         return .empty
     }
 
@@ -124,8 +168,7 @@ package struct SourceRoutes: RouteModule {
         return try .json(Checked(domain: domain.text, verdict: checks.worst, checks: checks))
     }
 
-    private func findings(_ shown: ArraySlice<OutboundSource>, of all: [OutboundSource]) async throws -> [String: [SourceFinding]]
-    {
+    private func findings(_ shown: [OutboundSource], of all: [OutboundSource]) async throws -> [String: [SourceFinding]] {
         try await withThrowingTaskGroup(of: (String, [SourceFinding]).self) { group in
             for domain in Set(shown.map(Self.domain)) {
                 group.addTask { [examine] in

@@ -88,9 +88,7 @@ package struct UserRoutes: RouteModule {
             do { try verify(user, inbox, change) } catch let failure as StoreFailure where failure.isRefusal {
                 throw failure
             } catch {
-                throw Problem(
-                    .serviceUnavailable, "mail-unavailable", "The message could not be sent",
-                    detail: "the mail server did not accept it", headers: [.retryAfter: "60"])
+                throw Problem.mailUnavailable
             }
         }
         return Response(status: .accepted)

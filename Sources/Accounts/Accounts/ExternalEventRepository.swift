@@ -1,6 +1,7 @@
 // Events that other issuers send about their accounts: each counts once, and none is overtaken by an older one.
 
 import Database
+import InternetMessage
 
 /// What an issuer said of one of its accounts, after every check of its signature.
 package struct ExternalEvent: Sendable, Hashable {
@@ -26,9 +27,17 @@ package struct ExternalEvent: Sendable, Hashable {
 
 /// What a transmitter said of an account of its own.
 package struct ExternalRiskEvent: Sendable {
+    /// Whom it is about.
+    package enum Subject: Sendable, Hashable {
+        /// As the issuer calls its account.
+        case named(String)
+        /// The user of one of its accounts by an address: a relay address of that account, or a confirmed inbox of that user.
+        case address(InboxAddress)
+    }
+
     package let issuer: String
     package let jti: String
-    package let subject: String
+    package let subject: Subject
     /// The app that it was sent for; nil for all of them.
     package let clientID: String?
     /// As policies read it.
@@ -36,7 +45,7 @@ package struct ExternalRiskEvent: Sendable {
     /// Seconds since 1970.
     package let happenedAt: Int64
 
-    package init(issuer: String, jti: String, subject: String, clientID: String?, kind: String, happenedAt: Int64) {
+    package init(issuer: String, jti: String, subject: Subject, clientID: String?, kind: String, happenedAt: Int64) {
         (self.issuer, self.jti, self.subject) = (issuer, jti, subject)
         (self.clientID, self.kind, self.happenedAt) = (clientID, kind, happenedAt)
     }
@@ -62,6 +71,7 @@ package struct ExternalEventRepository: Sendable {
     private static let memory: Int64 = 9 * 86_400
 
     let accounts: AccountRepository
+    let index: BlindIndex
     private var database: any Database { accounts.database }
 
     /// Applies an event. Email events set what is known of the issuer's own forwarding, never ours; `consent-revoked` ends the
@@ -132,8 +142,8 @@ package struct ExternalEventRepository: Sendable {
             }
             let found: [Int64] = try connection.values(
                 """
-                SELECT account_id FROM external_identities WHERE issuer = \(event.issuer) AND subject = \(event.subject)
-                    AND \(team.map { "team_id = \($0)" } ?? "1 = 1" as SQL) ORDER BY account_id
+                SELECT x.account_id FROM external_identities x WHERE x.issuer = \(event.issuer) AND \(isMeant(event.subject))
+                    AND \(team.map { "x.team_id = \($0)" } ?? "1 = 1" as SQL) ORDER BY x.account_id
                 """)
             guard !found.isEmpty else { return .unknownSubject }
             // One of the future would stay the last one for ever.
@@ -148,6 +158,24 @@ package struct ExternalEventRepository: Sendable {
                     """)
             }
             return .taken
+        }
+    }
+
+    /// Whether identity `x`, which is the issuer's, is one that an event is about. An address names none but accounts that signed
+    /// in with this issuer: it says nothing of others' accounts.
+    private func isMeant(_ subject: ExternalRiskEvent.Subject) -> SQL {
+        switch subject {
+        case .named(let name): return "x.subject = \(name)"
+        case .address(let address):
+            let folded = address.revealed.folded
+            let exact = index.search(address.revealed).exact
+            return """
+                x.account_id IN (
+                    SELECT account_id FROM relay_addresses
+                    WHERE local_part = \(folded.localPart) AND domain = \(folded.domain) AND is_current = 1
+                    UNION SELECT a.id FROM accounts a JOIN inboxes i ON i.user_id = a.user_id
+                    WHERE i.address_index IN (\(exact.0), \(exact.1)) AND i.verified_at IS NOT NULL)
+                """
         }
     }
 

@@ -83,13 +83,13 @@ package struct BounceRepository: Sendable {
             guard suspendedAt == nil else { return .recorded }
             let standing = try connection.standing(inbox: inbox, since: Self.first(today, days))
             guard isReached(standing) else { return .recorded }
+            try tracker.snapshot(.inbox(inbox))
             try connection.run(
                 "UPDATE inboxes SET suspended_at = \(now), suspended_failures = \(standing.failures) WHERE id = \(inbox)")
             try connection.audit(
                 Change(actor: Self.actor, now: now), "inbox.suspend", "user:\(user)",
                 "inbox \(number), \(standing.failures) permanent failures, \(standing.forwarded) messages forwarded, \(days) days"
             )
-            try tracker.note(.inboxSuspended, of: .inbox(inbox))
             return .suspended
         }
     }

@@ -35,6 +35,8 @@ package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case newPasskey = "new-passkey"
     case plannedDeletion = "planned-deletion"
     case refusals
+    /// To an address that a team wants to send from.
+    case source
 }
 
 /// A verification that was begun: what the message to the inbox has to carry. Its secrets are nowhere else.

@@ -28,6 +28,7 @@ package struct SecretHash: Sendable, SecretHolder {
         case clientAssertion = "client assertion"
         case authorizationRequest = "authorization request"
         case endSession = "end session"
+        case sourceCode = "source code"
         /// A trip to the operator's own OpenID provider.
         case upstream
         /// The key that an answer's content is encrypted under.
@@ -46,6 +47,15 @@ package struct SecretHash: Sendable, SecretHolder {
 
     /// 160 random bits in base32, for a link or a cookie.
     package static func newToken() throws(StoreFailure) -> String { Base32.characters(fromRandom: try SecureRandom.octets(32)) }
+
+    /// How an access token of ours begins; one of `newToken` follows.
+    package static let accessTokenPrefix = "pa_"
+
+    /// Whether a text has the form of an access token of ours.
+    package static func isAccessToken(_ text: String) -> Bool {
+        text.hasPrefix(accessTokenPrefix) && text.utf8.count == accessTokenPrefix.utf8.count + 32
+            && Base32.isEncoded(text.utf8.dropFirst(accessTokenPrefix.utf8.count))
+    }
 
     /// Six digits, each number equally likely.
     package static func newCode() throws(StoreFailure) -> String {

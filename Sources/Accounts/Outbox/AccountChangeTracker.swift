@@ -77,6 +77,8 @@ package final class AccountChangeTracker {
         let isAuthorized: Bool
         /// Nil where the team does not have a relay address of ours.
         let isReachable: Bool?
+        /// Whether mail that would reach the user waits, since the inbox refuses too much.
+        let isWaiting: Bool
         let email: String?
         let wanted: WantedEvents
 
@@ -218,6 +220,10 @@ package final class AccountChangeTracker {
                 isReachable
                     ? Difference(type: .emailEnabled, email: now.email) : Difference(type: .emailDisabled, email: was.email))
         }
+        // What is off does not wait, and is not told to go on.
+        if was.isWaiting != now.isWaiting, isReachable {
+            changes.append(Difference(type: now.isWaiting ? .inboxSuspended : .inboxResumed, email: nil))
+        }
         return changes
     }
 
@@ -250,7 +256,8 @@ package final class AccountChangeTracker {
     private static func select(_ isTold: SQL) -> SQL {
         """
         SELECT a.id, e.id AS endpoint_id, a.sub, g.state, a.email_kind,
-            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END AS is_reachable, c.local_part, c.domain, a.event_time,
+            CASE WHEN c.forwarding_on = 1 AND i.verified_at IS NOT NULL THEN 1 ELSE 0 END AS is_reachable,
+            CASE WHEN i.suspended_at IS NOT NULL THEN 1 ELSE 0 END AS is_suspended, c.local_part, c.domain, a.event_time,
             e.dialect, s.types
         FROM accounts a
         JOIN grants g ON g.account_id = a.id
@@ -278,9 +285,10 @@ package final class AccountChangeTracker {
             let (account, state, kind): (Int64, Grant.State, EmailKind) = try (row["id"], row["state"], row["email_kind"])
             let (local, domain): (String?, String?) = try (row["local_part"], row["domain"])
             lastTimes[account] = try row["event_time"]
+            let (isReachable, isSuspended): (Bool, Bool) = try (row["is_reachable"], row["is_suspended"])
             return try Known(
                 account: account, endpoint: row["endpoint_id"], sub: row["sub"], isAuthorized: state == .authorized,
-                isReachable: kind == .privateRelay ? row["is_reachable"] as Bool : nil,
+                isReachable: kind == .privateRelay ? isReachable : nil, isWaiting: isReachable && isSuspended,
                 email: local.map { "\($0)@\(domain ?? "")" }, wanted: WantedEvents(row: row))
         }
     }

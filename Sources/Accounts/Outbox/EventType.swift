@@ -30,6 +30,8 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case assuranceLevelChange = "assurance-level-change"
     /// The user's inbox refuses so much that mail waits for a while.
     case inboxSuspended = "inbox-suspended"
+    /// It takes mail again, or mail goes to another inbox.
+    case inboxResumed = "inbox-resumed"
     /// Mail of the team that was refused, by the hour.
     case refusals
     /// A receiver wants to see that its stream works (OpenID Shared Signals Framework 1.0 section 8.1.4).

@@ -1,11 +1,12 @@
-// A domain that a team wants to send from, and what becomes of it with each look at its DNS. Pure.
+// A domain or an address that a team wants to send from, and what becomes of it with each look at its DNS. Pure.
 
 import Database
 
-/// A team's claim to a domain. It serves while it is `proved`, and then alone.
+/// A team's claim to a domain, which a TXT record proves, or to a single address, which a mailed code does. It serves while it is
+/// `proved`, and then alone.
 package struct SourceClaim: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable {
-        /// The record was never seen.
+        /// The record was never seen, nor a code given.
         case pending
         case proved
         /// It was proved once, and failed for too long.
@@ -24,14 +25,16 @@ package struct SourceClaim: Sendable, Hashable {
     /// The store's own number.
     package let number: Int64
     package let teamNumber: Int64
-    /// Lower case, A-labels.
-    package let domain: String
-    /// What the record has to say: 32 characters of base32, new for each claim. It is no secret once it is published.
+    package let kind: OutboundSource.Kind
+    /// As in `OutboundSource`: lower case, A-labels, or an address as an envelope has it.
+    package let value: String
+    /// What the record has to say: 32 characters of base32, new for each claim. It is no secret once it is published. That of an
+    /// address names the claim, and is given to no one.
     package let token: String
     package internal(set) var state: State
     /// Seconds since 1970, as all times here.
     package let createdAt: Int64
-    /// When the record was seen last.
+    /// When the record was seen last, or the code given.
     package internal(set) var provedAt: Int64?
     /// Since when a proved one fails.
     package internal(set) var failingSince: Int64?
@@ -42,7 +45,7 @@ package struct SourceClaim: Sendable, Hashable {
     /// Where the record is, below the domain.
     package static let label = "_postern-challenge"
     /// The name that has to have a TXT record with the token.
-    package var recordName: String { "\(Self.label).\(domain)" }
+    package var recordName: String { "\(Self.label).\(value)" }
 
     // MARK: Times, in seconds
 
@@ -54,27 +57,34 @@ package struct SourceClaim: Sendable, Hashable {
     static let silentGrace: Int64 = 30 * 86_400
     /// Silence that is not worth a warning.
     static let silence: Int64 = 86_400
-    /// For so long a claim waits for its record; then it goes.
+    /// For so long a claim waits for its record or its code; then it goes.
     package static let patience: Int64 = 14 * 86_400
+    /// Of an address that is proved: no one can be asked for a code in silence, so that the proof lasts as long as the source.
+    static let never = Int64.max
+
+    /// When a claim of this kind that was made now is looked at first.
+    static func firstCheck(of kind: OutboundSource.Kind, now: Int64) -> Int64 { kind == .domain ? now : now + patience }
 
     /// The claim after a look, and what its team is told; nil for one that goes.
     package func after(_ proof: Proof, now: Int64) -> (claim: SourceClaim, event: EventType?)? {
         var next = self
         if proof == .seen {
             (next.state, next.provedAt, next.failingSince, next.warnedAt) = (.proved, now, nil, nil)
-            next.nextCheckAt = now + Self.interval
+            next.nextCheckAt = kind == .domain ? now + Self.interval : Self.never
             return (next, nil)
         }
         switch state {
         case .pending:
             let age = now - createdAt
             guard age < Self.patience else { return nil }
+            guard kind == .domain else { return (next, nil) }
             next.nextCheckAt = now + (age < 3_600 ? 60 : age < 86_400 ? 600 : 21_600)
             return (next, nil)
         case .stopped:
             next.nextCheckAt = now + 86_400
             return (next, nil)
         case .proved:
+            guard kind == .domain else { return (next, nil) }
             let since = failingSince ?? now
             next.failingSince = since
             next.nextCheckAt = now + 21_600

@@ -1,4 +1,4 @@
-// Claims to domains: made and given up by teams, proved and stopped by looks at the DNS.
+// Claims to domains and addresses: made and given up by teams; those to domains are proved and stopped by looks at the DNS.
 
 import Database
 import MailCrypto
@@ -7,53 +7,68 @@ import MailCrypto
 package struct SourceClaimRepository: Sendable {
     let events: AccountEvents
     let sources: SourceRepository
-    private var database: any Database { events.database }
+    let secrets: SecretHash
+    let index: BlindIndex
+    var database: any Database { events.database }
 
-    /// Claims a domain for a team; asked again it gives the claim that there is. Throws `invalid` as `SourceRepository.checked`
-    /// does and for an address, `exists` where the administrator registered it, `limit`.
+    /// Claims a domain or an address for a team; asked again it gives the claim that there is. Throws `invalid` as
+    /// `SourceRepository.checked` does, `exists` where the administrator registered it, `limit`.
     package func claim(team id: String, _ text: String, _ change: Change) throws(StoreFailure) -> SourceClaim {
         let source = try sources.checked(text, envelopeDomain: nil, now: change.now)
-        guard source.kind == .domain else {
-            throw .refused(.invalid, "single addresses are registered by the administrator")
-        }
         let token = String(try SecretHash.newToken().prefix(32))
         return try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            if let known = try connection.claim(team: team.number, domain: source.value) { return known }
+            if let known = try connection.claim(team: team.number, source.value) { return known }
             guard try !connection.isSource(source.value, of: team.number) else {
                 throw .refused(.exists, "\(source.value) is already registered for team \(id)")
             }
             try connection.checkSourceRoom(team)
             try connection.run(
                 """
-                INSERT INTO source_claims (team_id, domain, token, state, created_at, next_check_at)
-                VALUES (\(team.number), \(source.value), \(token), 'pending', \(change.now), \(change.now))
+                INSERT INTO source_claims (team_id, kind, value, token, state, created_at, next_check_at)
+                VALUES (\(team.number), \(source.kind), \(source.value), \(token), 'pending', \(change.now),
+                    \(SourceClaim.firstCheck(of: source.kind, now: change.now)))
                 """)
             try connection.audit(change, "source.claim", "team:\(id)", source.value)
-            guard let made = try connection.claim(team: team.number, domain: source.value) else {
+            guard let made = try connection.claim(team: team.number, source.value) else {
                 throw .permanent(.unexpectedData, "a claim that was just made is not there")
             }
             return made
         }
     }
 
-    /// A team's claims by domain.
+    /// A team's claims by what they are to.
     package func claims(team id: String) throws(StoreFailure) -> [SourceClaim] {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            return try connection.rows("\(SourceClaim.select) WHERE team_id = \(team.number) ORDER BY domain").map(
+            return try connection.rows("\(SourceClaim.select) WHERE team_id = \(team.number) ORDER BY value").map(
                 SourceClaim.init(row:))
         }
     }
 
-    /// A team's claim to a domain. Throws `notFound`.
-    package func claim(team id: String, domain text: String) throws(StoreFailure) -> SourceClaim {
-        try database.read { connection throws(StoreFailure) in
-            let team = try connection.team(id)
-            guard let found = try connection.claim(team: team.number, domain: HostName(text)?.text ?? text) else {
-                throw .refused(.notFound, "there is no claim to this domain")
+    /// What a team sends from, and what it claims and does not yet or no longer send from, by value and envelope domain.
+    package func list(team id: String, now: Int64) throws(StoreFailure) -> [ListedSource] {
+        try database.readAsOne { joined throws(StoreFailure) in
+            let at = SourceClaimRepository(
+                events: AccountEvents(database: joined, signal: events.signal), sources: sources, secrets: secrets, index: index)
+            let (claims, codes) = (try at.claims(team: id), try at.codes(team: id, now: now))
+            let byValue = Dictionary(claims.map { ($0.value, $0) }, uniquingKeysWith: { first, _ in first })
+            let serving = try joined.read { connection throws(StoreFailure) in
+                try connection.sources(teamNumber: connection.team(id).number)
             }
-            return found
+            let all =
+                serving.map { ListedSource($0, $0.envelopeDomain == nil ? byValue[$0.value] : nil, nil) }
+                + claims.filter { $0.state != .proved }.map { ListedSource(OutboundSource(waiting: $0), $0, codes[$0.value]) }
+            return all.sorted {
+                ($0.source.value, $0.source.envelopeDomain ?? "") < ($1.source.value, $1.source.envelopeDomain ?? "")
+            }
+        }
+    }
+
+    /// A team's claim to a domain or an address. Throws `notFound`.
+    package func claim(team id: String, to text: String) throws(StoreFailure) -> SourceClaim {
+        try database.read { connection throws(StoreFailure) in
+            try connection.claim(of: connection.team(id), to: SourceRepository.normal(text))
         }
     }
 
@@ -81,15 +96,10 @@ package struct SourceClaimRepository: Sendable {
             else { return (nil, false) }
             guard let (next, event) = known.after(proof, now: change.now) else {
                 try connection.run("DELETE FROM source_claims WHERE id = \(known.number)")
-                try connection.audit(change, "source.claim.expire", "team:\(team.id)", known.domain)
+                try connection.audit(change, "source.claim.expire", "team:\(team.id)", known.value)
                 return (nil, false)
             }
-            try connection.run(
-                """
-                UPDATE source_claims SET state = \(next.state), proved_at = \(next.provedAt), failing_since = \(next.failingSince),
-                    warned_at = \(next.warnedAt), next_check_at = \(next.nextCheckAt) WHERE id = \(known.number)
-                """)
-            if next.state != known.state { try connection.serve(next, of: team, change) }
+            try connection.write(next, after: known, of: team, change)
             let told = try event.map { event throws(StoreFailure) in try connection.tell(event, team, next, change.now) }
             return (next, told ?? false)
         }
@@ -97,29 +107,31 @@ package struct SourceClaimRepository: Sendable {
         return result
     }
 
-    /// Gives a domain up: its source serves no longer. Throws `notFound`.
-    package func remove(team id: String, domain text: String, _ change: Change) throws(StoreFailure) {
-        let domain = HostName(text)?.text ?? text
+    /// Gives a domain or an address up: the source serves no longer. Throws `notFound`.
+    package func remove(team id: String, _ text: String, _ change: Change) throws(StoreFailure) {
+        let value = SourceRepository.normal(text)
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let claims = try connection.run(
-                "DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(domain)")
+                "DELETE FROM source_claims WHERE team_id = \(team.number) AND value = \(value)")
             let served = try connection.run(
-                "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(domain)")
-            guard claims + served > 0 else { throw .refused(.notFound, "\(domain) is not a source of this team") }
-            try connection.audit(change, "source.remove", "team:\(id)", domain)
+                "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
+            guard claims + served > 0 else { throw .refused(.notFound, "\(value) is not a source of this team") }
+            try connection.audit(change, "source.remove", "team:\(id)", value)
         }
     }
 }
 
 extension SourceClaim {
     fileprivate static let select: SQL = """
-        SELECT id, team_id, domain, token, state, created_at, proved_at, failing_since, warned_at, next_check_at FROM source_claims
+        SELECT id, team_id, kind, value, token, state, created_at, proved_at, failing_since, warned_at, next_check_at
+        FROM source_claims
         """
 
     fileprivate init(row: SQLRow) throws(StoreFailure) {
         try self.init(
-            number: row["id"], teamNumber: row["team_id"], domain: row["domain"], token: row["token"], state: row["state"],
+            number: row["id"], teamNumber: row["team_id"], kind: row["kind"], value: row["value"], token: row["token"],
+            state: row["state"],
             createdAt: row["created_at"], provedAt: row["proved_at"], failingSince: row["failing_since"],
             warnedAt: row["warned_at"], nextCheckAt: row["next_check_at"])
     }
@@ -141,33 +153,51 @@ extension DatabaseConnection {
         }
     }
 
-    fileprivate func claim(team: Int64, domain: String) throws(StoreFailure) -> SourceClaim? {
-        try row("\(SourceClaim.select) WHERE team_id = \(team) AND domain = \(domain)").map { row throws(StoreFailure) in
+    fileprivate func claim(team: Int64, _ value: String) throws(StoreFailure) -> SourceClaim? {
+        try row("\(SourceClaim.select) WHERE team_id = \(team) AND value = \(value)").map { row throws(StoreFailure) in
             try SourceClaim(row: row)
         }
     }
 
-    fileprivate func isSource(_ domain: String, of team: Int64) throws(StoreFailure) -> Bool {
-        try row(
-            "SELECT id FROM outbound_sources WHERE team_id = \(team) AND value = \(domain) AND envelope_domain = ''") != nil
+    /// The same, or `notFound`.
+    func claim(of team: Team, to value: String) throws(StoreFailure) -> SourceClaim {
+        guard let found = try claim(team: team.number, value) else {
+            throw .refused(.notFound, "there is no claim to this domain or address")
+        }
+        return found
     }
 
-    /// Puts a claim's domain among the sources, or takes it away.
+    fileprivate func isSource(_ value: String, of team: Int64) throws(StoreFailure) -> Bool {
+        try row(
+            "SELECT id FROM outbound_sources WHERE team_id = \(team) AND value = \(value) AND envelope_domain = ''") != nil
+    }
+
+    /// Writes down what a claim has become, and has its source serve or not.
+    func write(_ next: SourceClaim, after known: SourceClaim, of team: Team, _ change: Change) throws(StoreFailure) {
+        try run(
+            """
+            UPDATE source_claims SET state = \(next.state), proved_at = \(next.provedAt), failing_since = \(next.failingSince),
+                warned_at = \(next.warnedAt), next_check_at = \(next.nextCheckAt) WHERE id = \(known.number)
+            """)
+        if next.state != known.state { try serve(next, of: team, change) }
+    }
+
+    /// Puts what a claim is to among the sources, or takes it away.
     fileprivate func serve(_ claim: SourceClaim, of team: Team, _ change: Change) throws(StoreFailure) {
         if claim.state == .proved {
             try run(
                 """
                 INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at)
-                VALUES (\(team.number), 'domain', \(claim.domain), '', \(change.now))
+                VALUES (\(team.number), \(claim.kind), \(claim.value), '', \(change.now))
                 ON CONFLICT (team_id, value, envelope_domain) DO NOTHING
                 """)
         } else {
             try run(
                 """
-                DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(claim.domain) AND envelope_domain = ''
+                DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(claim.value) AND envelope_domain = ''
                 """)
         }
-        try audit(change, claim.state == .proved ? "source.prove" : "source.stop", "team:\(team.id)", claim.domain)
+        try audit(change, claim.state == .proved ? "source.prove" : "source.stop", "team:\(team.id)", claim.value)
     }
 
     /// Tells every endpoint of a team about one of its domains; whether there is any.
@@ -180,7 +210,7 @@ extension DatabaseConnection {
         for endpoint in endpoints {
             // No account is meant: they are in the order of account 0.
             try post(
-                event, endpoint: endpoint, account: 0, sub: claim.domain, email: nil,
+                event, endpoint: endpoint, account: 0, sub: claim.value, email: nil,
                 jti: String(SecretHash.newToken().prefix(32)),
                 at: EventMoment(now))
         }

@@ -55,7 +55,7 @@ package struct SourceRepository: Sendable {
             // The administrator's word needs no record: a domain that the team proved is the administrator's from now on.
             let tookOver =
                 source.envelopeDomain == nil
-                ? try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(source.value)") : 0
+                ? try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND value = \(source.value)") : 0
             let added = try connection.row(
                 """
                 INSERT INTO outbound_sources (team_id, kind, value, envelope_domain, created_at)
@@ -90,7 +90,7 @@ package struct SourceRepository: Sendable {
     /// The same for one row.
     /// - Parameter envelope: empty for the source without an envelope domain; nil for all of them.
     package func remove(team id: String, _ text: String, onlyEnvelope envelope: String?, _ change: Change) throws(StoreFailure) {
-        let value = text.contains("@") ? try Self.addressText(text) : HostName(text)?.text ?? text
+        let value = Self.normal(text)
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
             let removed: Int
@@ -105,10 +105,11 @@ package struct SourceRepository: Sendable {
                 removed = try connection.run(
                     "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
             }
-            if envelope ?? "" == "" {
-                try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND domain = \(value)")
-            }
-            guard removed > 0 else {
+            // What is claimed alone is on the list as well.
+            let claims =
+                envelope ?? "" == ""
+                ? try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND value = \(value)") : 0
+            guard removed + claims > 0 else {
                 throw .refused(.notFound, "\(value) is not registered for team \(id): see postern source list \(id)")
             }
             try connection.audit(change, "source.remove", "team:\(id)", value)
@@ -142,8 +143,9 @@ package struct SourceRepository: Sendable {
         return "value IN \(list: values)"
     }
 
-    private static func addressText(_ text: String) throws(StoreFailure) -> String {
-        try AddrSpec.typed(text).folded.wireForm
+    /// A domain or an address as it is stored; what is neither stays, and is found nowhere.
+    static func normal(_ text: String) -> String {
+        text.contains("@") ? (try? AddrSpec.typed(text).folded.wireForm) ?? text : HostName(text)?.text ?? text
     }
 }
 

@@ -28,9 +28,38 @@ package struct SourceChallenge: Encodable, Sendable, Hashable {
 }
 
 extension OutboundSource {
-    /// A claimed domain that does not serve: for views alone.
-    package init(waiting claim: SourceClaim) {
-        self.init(kind: .domain, value: claim.domain, envelopeDomain: nil, createdAt: claim.createdAt)
+    /// What is claimed and does not serve: for views alone.
+    init(waiting claim: SourceClaim) {
+        self.init(kind: claim.kind, value: claim.value, envelopeDomain: nil, createdAt: claim.createdAt)
+    }
+}
+
+/// A source of a team's list: one that serves, or one that is claimed and does not.
+package struct ListedSource: Sendable {
+    package let source: OutboundSource
+    /// The team's own; nil where an administrator registered it.
+    package let claim: SourceClaim?
+    /// That is under way for an address.
+    package let code: MailedCode?
+
+    /// Whether mail from it is relayed.
+    package var serves: Bool { claim.map { $0.state == .proved } ?? true }
+
+    init(_ source: OutboundSource, _ claim: SourceClaim?, _ code: MailedCode?) {
+        (self.source, self.claim, self.code) = (source, claim, code)
+    }
+
+    /// `active`, `pending` or `stopped`.
+    package var state: String { serves ? "active" : claim?.state.rawValue ?? "active" }
+
+    /// What has to come before it serves, or for it to go on; nil for nothing.
+    package var need: String? {
+        guard let claim, !serves || claim.warnedAt != nil else { return nil }
+        if claim.kind == .domain { return "TXT \(claim.recordName) \(claim.token)" }
+        guard let code else { return "a code: the team requests one (POST /v1/sources)" }
+        return code.triesLeft > 0
+            ? "the code that was mailed to it; tries left: \(code.triesLeft)"
+            : "a new code: the team requests one (POST /v1/sources/code)"
     }
 }
 
@@ -41,48 +70,43 @@ package struct SourceView: Encodable, Sendable {
     let kind: String
     let envelopeDomain: String?
     let createdAt: Timestamp
-    /// `active`, `pending` or `stopped`; over HTTP.
-    private var state: String?
+    let state: String
     private var challenge: SourceChallenge?
+    private var mailedCode: MailedCode?
     private var provedAt: Timestamp?
     private var stopsAt: Timestamp?
     private var verdict: String?
     private var checks: [SourceFinding]?
 
-    private init(of source: OutboundSource) {
-        self.source = source.value
-        kind = source.kind.rawValue
-        envelopeDomain = source.envelopeDomain
-        createdAt = Timestamp(source.createdAt)
+    private init(of listed: ListedSource) {
+        source = listed.source.value
+        kind = listed.source.kind.rawValue
+        envelopeDomain = listed.source.envelopeDomain
+        createdAt = Timestamp(listed.source.createdAt)
+        state = listed.state
+        guard let claim = listed.claim else { return }
+        challenge = claim.kind == .domain ? SourceChallenge(claim) : nil
+        mailedCode = listed.code
+        provedAt = Timestamp(claim.provedAt)
+        stopsAt = listed.serves ? Timestamp(claim.warnedAt.map { $0 + SourceClaim.grace }) : nil
     }
 
     /// As its team sees it.
-    /// - Parameter claim: the team's own; nil where an administrator registered it.
-    package init(_ source: OutboundSource, claim: SourceClaim?, checks: [SourceFinding]) {
-        self.init(of: source)
-        state = claim.map(\.state).map { $0 == .proved ? "active" : $0.rawValue } ?? "active"
+    package init(_ listed: ListedSource, checks: [SourceFinding]) {
+        self.init(of: listed)
         verdict = checks.worst
         self.checks = checks
-        add(claim)
     }
 
-    /// A domain that its team added.
-    package init(_ claim: SourceClaim) {
-        self.init(of: OutboundSource(waiting: claim))
-        state = claim.state == .proved ? "active" : claim.state.rawValue
-        add(claim)
-    }
-
-    private mutating func add(_ claim: SourceClaim?) {
-        guard let claim else { return }
-        challenge = SourceChallenge(claim)
-        provedAt = Timestamp(claim.provedAt)
-        stopsAt = claim.state == .proved ? Timestamp(claim.warnedAt.map { $0 + SourceClaim.grace }) : nil
+    /// What its team added itself.
+    /// - Parameter code: that is under way; nil for a domain too.
+    package init(_ claim: SourceClaim, code: MailedCode? = nil) {
+        self.init(of: ListedSource(OutboundSource(waiting: claim), claim, code))
     }
 
     /// As commands show it.
-    package init(_ source: OutboundSource, team: String) {
-        self.init(of: source)
+    package init(_ listed: ListedSource, team: String) {
+        self.init(of: listed)
         self.team = team
     }
 }

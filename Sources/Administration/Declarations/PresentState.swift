@@ -25,7 +25,7 @@ extension Store {
     private func declared(_ team: Team, _ bindings: [PolicyBindingTarget: String]) throws(StoreFailure) -> DeclaredTeam {
         let redirects = try clients.redirects(team: team.id)
         // Streams are their receivers' own.
-        let endpoints = try self.endpoints.endpoints(team: team.id).filter { $0.dialect != .sharedSignals }
+        let endpoints = try self.endpoints.endpoints(team: team.id, isCounted: false).filter { $0.dialect != .sharedSignals }
         var apps: [String: DeclaredApp] = [:]
         for app in try self.apps.apps(team: team.id) {
             let settings = try openIDClients.settings(team: team.id, clientID: app.clientID)
@@ -41,7 +41,7 @@ extension Store {
         }
         let groups = Set(try self.apps.apps(team: team.id).map(\.group.number))
         // What the team proved by itself is its own, and ends with its proof.
-        let claimed = Set(try sourceClaims.claims(team: team.id).map(\.domain))
+        let claimed = Set(try sourceClaims.claims(team: team.id).map(\.value))
         let mailAlone = endpoints.first { $0.groupNumber.map { !groups.contains($0) } ?? false }
         return DeclaredTeam(
             name: team.name,

@@ -72,15 +72,17 @@ package struct EndpointRepository: Sendable {
     }
 
     /// All endpoints of a team, or of everyone; those of removed groups, which still have events to deliver, for everyone only.
-    package func endpoints(team id: String? = nil) throws(StoreFailure) -> [EventEndpoint] {
-        try database.read { connection throws(StoreFailure) in
+    /// - Parameter isCounted: without it, `pending` and `parked` are 0: to count goes through the outbox.
+    package func endpoints(team id: String? = nil, isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
+        let select = isCounted ? Self.select : Self.uncounted
+        return try database.read { connection throws(StoreFailure) in
             guard let id else {
-                return try connection.rows("\(Self.select) WHERE e.removed_at IS NULL ORDER BY e.id").map(
+                return try connection.rows("\(select) WHERE e.removed_at IS NULL ORDER BY e.id").map(
                     EventEndpoint.init(row:))
             }
             let team = try connection.team(id)
             return try connection.rows(
-                "\(Self.select) WHERE \(Self.isOf(team: team.number)) AND e.removed_at IS NULL ORDER BY e.id"
+                "\(select) WHERE \(Self.isOf(team: team.number)) AND e.removed_at IS NULL ORDER BY e.id"
             ).map(EventEndpoint.init(row:))
         }
     }

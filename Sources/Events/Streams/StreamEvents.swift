@@ -18,6 +18,7 @@ package enum StreamEvents {
         case .credentialChange: SecurityEventURI.credentialChange
         case .assuranceLevelChange: SecurityEventURI.assuranceLevelChange
         case .inboxSuspended: SecurityEventURI.inboxSuspended
+        case .inboxResumed: SecurityEventURI.inboxResumed
         case .refusals: SecurityEventURI.refusals
         case .streamUpdated: SecurityEventURI.streamUpdated
         // Of a team's domain, not of an account: they go to endpoints alone.
@@ -90,7 +91,8 @@ package enum StreamEvents {
             var payload: JSONObject = ["event_timestamp": .integer(time)]
             payload["decision_id"] = event.decisionID.map(JSONValue.string)
             return SecurityEvent(uri, of: user, payload)
-        case .inboxSuspended, .spamComplaint: return SecurityEvent(uri, of: user, ["event_timestamp": .integer(time)])
+        case .inboxSuspended, .inboxResumed, .spamComplaint:
+            return SecurityEvent(uri, of: user, ["event_timestamp": .integer(time)])
         case .refusals, .streamUpdated:
             let payload = event.detail.flatMap { try? StrictJSON.parseObject(Array($0.utf8), limit: $0.utf8.count) }
             return SecurityEvent(uri, of: .opaque(stream), payload ?? [:])

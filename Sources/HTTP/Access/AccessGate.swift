@@ -51,7 +51,15 @@ struct AccessGate: RouterMiddleware {
             throw Problem.unauthorized("send one Authorization field: Bearer and an API key")
         }
         guard let token = request.bearerToken else { throw Problem.unauthorized(Self.hint) }
-        if let tokens, APIKeyText(token) == nil, let holder = try await tokens(token) { return holder }
+        if let tokens, SecretHash.isAccessToken(token) {
+            let now = clock.monotonic()
+            if let seconds = keys.tokens.wait(for: token, now: now) {
+                throw Problem.tooManyRequests("too many unknown tokens", retryAfter: seconds)
+            }
+            let holder = try await tokens(token)
+            keys.tokens.note(token, isGood: holder != nil, now: now)
+            if let holder { return holder }
+        }
         do throws(KeyCache.Refusal) {
             return try await keys.principal(token, clock: clock)
         } catch {

@@ -24,6 +24,8 @@ package final class KeyCache: Sendable {
     private let pool: BlockingPool?
     private let misses = RateLimiter(perSecond: KeyCache.missesPerSecond, burst: KeyCache.missesPerSecond)
     private let state = Mutex(State())
+    /// For access tokens, which are not kept.
+    let tokens = TokenGuard()
 
     /// - Parameter pool: where the store is asked for keys that are not known; nil where it is not.
     package init(_ repository: APIKeyRepository, pool: BlockingPool? = nil) {

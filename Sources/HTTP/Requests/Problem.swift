@@ -82,6 +82,10 @@ package struct Problem: Error, Sendable {
         Problem(
             .serviceUnavailable, "unavailable", "The service is unavailable", detail: "try again", headers: [.retryAfter: "5"])
     }
+    /// A message that someone waits for did not leave.
+    package static let mailUnavailable = Problem(
+        .serviceUnavailable, "mail-unavailable", "The message could not be sent", detail: "the mail server did not accept it",
+        headers: [.retryAfter: "60"])
     /// Something of ours went wrong; the log says what, under the request id.
     package static func fault() -> Problem {
         Problem(.internalServerError, "fault", "The service failed", detail: "the log has details under this request id")

@@ -39,6 +39,8 @@ package struct NoticeValues: Sendable {
     package var day: String?
     /// Why mail was refused, in words of ours.
     package var reasons: [String] = []
+    /// Who wants to send from the address, as the operator named them.
+    package var team: String?
 
     package init(
         service: String, relayDomain: String, code: String? = nil, link: String? = nil, page: String? = nil,
@@ -57,7 +59,9 @@ package struct NoticeValues: Sendable {
             "service": service, "relay_domain": relayDomain, "all": change == .all, "stays": change == .most,
             "one": change == .one, "reasons": reasons, "language": language.tag, "is_right_to_left": language.isRightToLeft,
         ]
-        for (name, value) in [("code", code), ("link", link), ("page", page), ("lifetime", lifetime), ("day", day)] {
+        for (name, value) in [
+            ("code", code), ("link", link), ("page", page), ("lifetime", lifetime), ("day", day), ("team", team),
+        ] {
             context[name] = value
         }
         return context
@@ -157,6 +161,7 @@ package struct NoticeTemplates: Sendable {
         case .newPasskey: (PackageResources.new_passkey_txt, PackageResources.new_passkey_html)
         case .plannedDeletion: (PackageResources.planned_deletion_txt, PackageResources.planned_deletion_html)
         case .refusals: (PackageResources.refusals_txt, PackageResources.refusals_html)
+        case .source: (PackageResources.source_txt, PackageResources.source_html)
         }
     }
 
@@ -197,15 +202,19 @@ package struct NoticeTemplates: Sendable {
     private static func check(
         _ kind: NoticeKind, _ template: Template, _ language: Catalogue, text: String, html: String
     ) throws(TemplateError) {
-        let sample = NoticeValues(
+        var sample = NoticeValues(
             service: "Sample", relayDomain: "relay.example", code: "123 456", link: "https://sample.example/x",
             page: "https://sample.example/me", lifetime: "24 hours")
+        sample.team = "Sample Team"
         guard let rendered = render(template, sample, language) else {
             throw TemplateError(path: text, message: "the first line must be \"Subject: …\", and an empty line must follow it")
         }
         for (path, body) in [(text, rendered.text), (html, rendered.html)] {
-            if kind == .verification, !body.contains("123 456") {
+            if kind == .verification || kind == .source, !body.contains("123 456") {
                 throw TemplateError(path: path, message: "lacks {{code}}, which is needed to confirm")
+            }
+            if kind == .source, !body.contains("Sample Team") {
+                throw TemplateError(path: path, message: "lacks {{team}}, without which no one knows who asked")
             }
             if kind == .signIn || kind == .deletion, !body.contains("https://sample.example/x") {
                 throw TemplateError(path: path, message: "lacks {{link}}, which is the purpose of this message")

@@ -314,7 +314,7 @@ package struct ProviderRepository: Sendable {
     private func accessToken(
         _ connection: any DatabaseConnection, app: Int64, refresh: Int64?, scopes: String, now: Int64
     ) throws(StoreFailure) -> String {
-        let token = try Self.token("pa_")
+        let token = try Self.token(SecretHash.accessTokenPrefix)
         try connection.run(
             """
             INSERT INTO access_tokens (token_hash, refresh_id, app_id, scopes, expires_at)

@@ -1,5 +1,7 @@
 // Security event tokens of other transmitters: verified, and what they mean to policies.
 
+import Accounts
+import InternetMessage
 import JSON
 import SharedSignals
 
@@ -18,8 +20,9 @@ package struct IncomingSignal: Sendable {
     /// `jti`.
     package let id: String
     package let audience: [String]
-    /// The subject as this issuer calls it; nil where the token names none of its own.
-    package let subject: String?
+    /// The subject as this issuer calls it, or else by an address; nil where the token names neither. What only the issuer can
+    /// read (`opaque`, `account`, `phone_number` …) names no account of ours.
+    package let subject: ExternalRiskEvent.Subject?
     /// Nil for what says nothing of a risk.
     package let kind: Kind?
     /// Seconds since 1970.
@@ -64,13 +67,21 @@ package struct IncomingSignal: Sendable {
             throw Refusal(.invalidRequest, "iat is in the future, or over 7 days ago")
         }
         (issuer, id, audience) = (read.issuer, read.id, read.audience)
-        subject =
-            read.event.subject.ofUser.lazy.compactMap { identifier in
-                guard case .issuerSubject(let issuer, let subject) = identifier.subject,
-                    issuer.hasSameOctets(as: configured.issuer)
-                else { return nil }
-                return subject
-            }.first
+        let user = read.event.subject.ofUser
+        let named = user.lazy.compactMap { identifier -> String? in
+            guard case .issuerSubject(let issuer, let subject) = identifier.subject,
+                issuer.hasSameOctets(as: configured.issuer)
+            else { return nil }
+            return subject
+        }.first
+        let address = user.lazy.compactMap { identifier -> AddrSpec? in
+            if case .email(let text) = identifier.subject { try? AddrSpec.typed(text) } else { nil }
+        }.first
+        if let named {
+            subject = .named(named)
+        } else {
+            subject = address.map { ExternalRiskEvent.Subject.address(InboxAddress($0)) }
+        }
         kind = Self.kind(read.event)
         let stated = read.event.payload["event_timestamp"]?.number?.floor ?? read.happenedAt ?? read.issuedAt
         // Transmitters of the drafts sent milliseconds.
@@ -81,12 +92,23 @@ package struct IncomingSignal: Sendable {
         switch event.uri {
         case SecurityEventURI.sessionRevoked, SecurityEventURI.sessionsRevoked: .sessionRevoked
         case SecurityEventURI.credentialCompromise: .credentialCompromise
-        // That a user adds or renews a credential is no risk; that one is taken back may be.
-        case SecurityEventURI.credentialChange: event.payload["change_type"] == "revoke" ? .credentialChange : nil
+        case SecurityEventURI.credentialChange: isTakenAway(event.payload) ? .credentialChange : nil
         case SecurityEventURI.accountDisabled: .accountDisabled
         case SecurityEventURI.deviceComplianceChange:
             event.payload["current_status"] == "not-compliant" ? .deviceComplianceChange : nil
         default: nil
+        }
+    }
+}
+
+extension IncomingSignal {
+    /// Whether a credential was taken from its user (CAEP 1.0 section 3.3): revoked, or deleted by someone else. To add or renew
+    /// one, and to delete one's own, is what careful users do.
+    private static func isTakenAway(_ payload: JSONObject) -> Bool {
+        switch payload["change_type"]?.string {
+        case "revoke": true
+        case "delete": ["admin", "policy", "system"].contains(payload["initiating_entity"]?.string ?? "")
+        default: false
         }
     }
 }

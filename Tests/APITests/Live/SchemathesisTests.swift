@@ -22,7 +22,10 @@ import Testing
             print("schemathesis is not installed (make test-tools): the description was not tried with it")
             return
         }
-        let service = try LiveService(["http.public_url": "https://id.example"])
+        // Takes codes of addresses that teams want to send from.
+        let sink = try SMTPSink()
+        defer { sink.stop() }
+        let service = try LiveService(["http.public_url": "https://id.example", "mail.submission": "127.0.0.1:\(sink.port)"])
         for team in ["juice", "soda"] { try service.run("team", "add", team, "--name", team) }
         try service.run("source", "add", "juice", "juice.example")
         try service.run("user", "add", "jane", "--inbox", "jane.private@home.example", "--verified")

@@ -1,8 +1,10 @@
 // SETs of other transmitters: taken once, refused by name, and never more than a signal.
 
 import Accounts
+import Database
 import Decisions
 import Foundation
+import InternetMessage
 import JSON
 import SharedSignals
 import SignIn
@@ -79,6 +81,22 @@ import Testing
             Self.claims(fixture, revoked, jti: "5", subject: .issuerSubject(issuer: "https://other.example", subject: "001.abc")),
             Self.claims(fixture, revoked, jti: "6", subject: .issuerSubject(issuer: NotificationTests.iss, subject: "unknown")),
             Self.claims(fixture, revoked, jti: "7", subject: .email("x@home.example")),
+            Self.claims(fixture, revoked, jti: "8a", subject: .opaque("001.abc")),
+            Self.claims(
+                fixture, revoked, jti: "8b",
+                subject: try SubjectIdentifier(["format": "account", "uri": "acct:001.abc@idp.example"])),
+            Self.claims(
+                fixture, revoked, jti: "8c",
+                subject: try SubjectIdentifier([
+                    "format": "complex", "session": .object(SubjectIdentifier.opaque("001.abc").json),
+                    "device": .object(
+                        SubjectIdentifier.issuerSubject(issuer: NotificationTests.iss, subject: "001.abc").json),
+                ])),
+            // Credentials that their user adds, renews or deletes.
+            Self.claims(fixture, SecurityEventURI.credentialChange, ["change_type": "update"], jti: "8d"),
+            Self.claims(fixture, SecurityEventURI.credentialChange, ["change_type": "delete"], jti: "8e"),
+            Self.claims(
+                fixture, SecurityEventURI.credentialChange, ["change_type": "delete", "initiating_entity": "user"], jti: "8f"),
         ]
         for claims in harmless { #expect(try await Self.push(fixture, claims).status == 202) }
         #expect(try Self.history(fixture).riskEvents30d == 0)
@@ -91,6 +109,53 @@ import Testing
         claims["aud"] = .array(["https://id.example"])
         #expect(try await Self.push(fixture, claims).status == 202)
         #expect(try Self.history(fixture).riskEvents30d == 1)
+    }
+
+    @Test func aCredentialThatSomeoneElseDeletesCounts() async throws {
+        let fixture = try await Fixture()
+        for (number, entity) in ["admin", "policy", "system"].enumerated() {
+            let payload: JSONObject = ["change_type": "delete", "initiating_entity": .string(entity)]
+            let claims = Self.claims(fixture, SecurityEventURI.credentialChange, payload, jti: "\(number)")
+            #expect(try await Self.push(fixture, claims).status == 202)
+            #expect(try Self.history(fixture).riskEvents30d == Int64(number + 1))
+        }
+        #expect(try Self.history(fixture).lastRiskEvent == "credential-change")
+    }
+
+    /// An address leads to accounts of this very issuer: by their relay address, or by a confirmed inbox of their user.
+    @Test func anAddressLeadsToTheIssuersOwnAccountsAlone() async throws {
+        let fixture = try await Fixture()
+        let store = fixture.fixture.store
+        _ = try fixture.fixture.address(user: "anna", team: "juice", inbox: "anna@home.example")
+        let own = try #require(try store.addresses.addresses(team: "juice", user: "anna").first)
+        _ = try store.inboxes.add(
+            user: "anna", InboxAddress(AddrSpec(localPart: "anna", domain: "second.example")), isVerified: false,
+            isReplyOnly: false, APIFixture.change)
+        func push(_ text: String, _ jti: String) async throws {
+            let complex = try SubjectIdentifier(["format": "complex", "user": .object(SubjectIdentifier.email(text).json)])
+            let claims = Self.claims(fixture, SecurityEventURI.sessionRevoked, jti: jti, subject: complex)
+            #expect(try await Self.push(fixture, claims).status == 202)
+        }
+        // The account is anna's own, and not one of the issuer's: nothing is noted.
+        try await push("anna@home.example", "1")
+        try await push(own.address.wireForm, "2")
+        #expect(try Self.history(fixture).riskEvents30d == 0)
+        // As an account that began with the issuer and got a relay address of ours has it.
+        try store.database.write(.durable) { connection throws(StoreFailure) in
+            try connection.run("UPDATE external_identities SET account_id = \(own.account.number)")
+        }
+        func count() throws -> Int {
+            try store.counters.count(account: own.account.number, kind: .riskEvents, day: Day.number(fixture.fixture.now))
+        }
+        try await push("Anna@Home.example", "3")
+        #expect(try count() == 1)
+        try await push(own.address.wireForm.uppercased(), "4")
+        #expect(try count() == 2)
+        for (number, text) in ["anna@second.example", "other@home.example", "x@relay.example", "no address"].enumerated() {
+            try await push(text, "5\(number)")
+        }
+        #expect(try count() == 2)
+        for line in fixture.fixture.log.lines { #expect(!line.contains("home.example"), "\(line)") }
     }
 
     @Test func whatIsWrongIsNamedAsTheRFCHasIt() async throws {

@@ -217,6 +217,35 @@ import Testing
         #expect(try await api.ask(.get, "/ssf/stream?stream_id=\(id)", key: token).status == 401)
     }
 
+    /// Each made-up token asked the store, as often as anyone liked.
+    @Test func madeUpTokensDoNotAskTheStoreWithoutEnd() async throws {
+        let (fixture, key) = try await fixture()
+        let api = fixture.api
+        let good = try await token(fixture, "com.example.juice")
+        func ask(_ token: String) async throws -> Int { try await api.ask(.get, "/ssf/stream", key: token).status }
+        #expect(try await ask(good) == 200)
+        // What cannot be a token is none, and counts as none.
+        for text in ["short", "pa_" + String(repeating: "A", count: 32), "pa_" + String(repeating: "a", count: 33), good + "a"] {
+            for _ in 0..<30 { #expect(try await ask(text) == 401) }
+        }
+        let letters = Array("abcdefghijklmnopqrstuvwxyz234567")
+        func madeUp(_ number: Int) -> String {
+            "pa_" + String(repeating: "q", count: 30) + String(letters[number / 32]) + String(letters[number % 32])
+        }
+        var refused: [Int] = []
+        for number in 0..<60 { refused.append(try await ask(madeUp(number))) }
+        #expect(refused == Array(repeating: 401, count: 19) + Array(repeating: 429, count: 41))
+        let answer = try await api.ask(.get, "/ssf/stream", key: madeUp(99))
+        #expect(answer.problem == "too-many-requests" && answer.headers[.retryAfter] == "1")
+        // Neither a token that was good lately nor a key is held back, and a new one after a second no more.
+        #expect(try await ask(good) == 200)
+        #expect(try await ask(key) == 200)
+        let new = try await token(fixture, "com.example.press")
+        #expect(try await ask(new) == 429)
+        api.wait(seconds: 1)
+        #expect(try await ask(new) == 200)
+    }
+
     @Test func aUsersTokenIsNoToken() async throws {
         let (fixture, _) = try await fixture()
         let tokens = try await fixture.signedIn()

@@ -45,7 +45,12 @@ struct SourceCommand: ParsableCommand {
     }
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List a team's sources, or every team's.")
+        static let configuration = CommandConfiguration(
+            abstract: "List a team's sources, or every team's.",
+            discussion: """
+                Also what teams added themselves and has yet to be proved: the TXT record of a domain, or the code that was mailed to \
+                a single address. STATE is active, pending or stopped; mail is relayed from active ones alone.
+                """)
 
         @Argument(help: "The team's identifier; all teams without it.")
         var team: String?
@@ -55,13 +60,17 @@ struct SourceCommand: ParsableCommand {
         func run() throws {
             let sources = try installation.withStore { store in
                 try (team.map { [$0] } ?? store.teams.all().map(\.id)).flatMap { team in
-                    try store.sources.sources(team: team).map { (team: team, source: $0) }
+                    try store.sourceClaims.list(team: team, now: PosternClock.now()).map { (team: team, listed: $0) }
                 }
             }
-            try output.print(sources, ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE"]) {
-                SourceView($0.source, team: $0.team)
-            } columns: { team, source in
-                [team, source.value, source.kind.rawValue, source.envelopeDomain ?? "-", timestamp(source.createdAt)]
+            try output.print(sources, ["TEAM", "SOURCE", "KIND", "ENVELOPE", "SINCE", "STATE", "NEEDS"]) {
+                SourceView($0.listed, team: $0.team)
+            } columns: { team, listed in
+                let source = listed.source
+                return [
+                    team, source.value, source.kind.rawValue, source.envelopeDomain ?? "-", timestamp(source.createdAt),
+                    listed.state, listed.need ?? "-",
+                ]
             }
         }
     }

@@ -53,7 +53,7 @@ struct TeamCommand: ParsableCommand {
         func run() throws {
             try installation.withStore { store in
                 let found = try store.teams.team(team)
-                let sources = try store.sources.sources(team: team)
+                let sources = try store.sourceClaims.list(team: team, now: PosternClock.now())
                 let apps = try store.apps.apps(team: team)
                 let redirects = try store.clients.redirects(team: team)
                 let accounts = try store.teams.dependents(team).accounts
@@ -68,7 +68,10 @@ struct TeamCommand: ParsableCommand {
                 var lines = [
                     ("team", found.id), ("name", found.name), ("since", timestamp(found.createdAt)), ("accounts", "\(accounts)"),
                 ]
-                lines += sources.map { ("source", $0.value + ($0.envelopeDomain.map { " (envelope \($0))" } ?? "")) }
+                lines += sources.map { listed in
+                    let envelope = listed.source.envelopeDomain.map { " (envelope \($0))" } ?? ""
+                    return ("source", listed.source.value + envelope + (listed.serves ? "" : " (\(listed.state))"))
+                }
                 lines += apps.map { ("app", $0.clientID + ($0.isPrimary ? "" : " (with \($0.group.primaryClientID ?? ""))")) }
                 Properties(lines: lines).print()
             }

@@ -8,8 +8,9 @@ struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit", abstract: "List administrative changes, the newest first.",
         discussion: """
-            The actor is uid:N for commands (with sudo:N for who called sudo), key:ID for the HTTP API. Subjects and details hold \
-            identifiers, never an inbox or a name.
+            The actor is uid:N for commands (with sudo:N for who called sudo), key:ID for the HTTP API, client:ID for an app with an \
+            access token of its own. All changes of one postern apply have one actor, as in uid:N apply:XXXX, beside its \
+            declaration.apply. Subjects and details hold identifiers, never an inbox or a name.
             """)
 
     @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))

@@ -1,0 +1,28 @@
+// Streams whose receiver was named while private receivers were allowed, and that are not delivered to since they are not.
+
+import Database
+
+package enum PrivateReceivers {
+    /// How the reason ends for which nothing is sent to one, as it is stored.
+    package static let reason = "and events.private_receivers is no"
+    /// What to do.
+    package static let remedy =
+        "set events.private_receivers to yes where the team is trusted with what is in your network, or run postern stream remove"
+}
+
+extension AccountEvents {
+    /// The streams that fail for this reason alone, by `stream_id`, with their audience.
+    package func forbiddenStreams() throws(StoreFailure) -> [(stream: String, audience: String)] {
+        let pattern: String = "%" + PrivateReceivers.reason
+        return try database.rows(
+            """
+            SELECT s.stream_id, e.audience FROM event_streams s
+            JOIN event_endpoints e ON e.id = s.endpoint_id AND e.removed_at IS NULL
+            JOIN endpoint_health h ON h.endpoint_id = e.id
+            WHERE h.failures > 0 AND h.last_error LIKE \(pattern) ORDER BY s.stream_id
+            """
+        ).map { row throws(StoreFailure) in
+            try (stream: row["stream_id"] as String, audience: row["audience"] as String)
+        }
+    }
+}

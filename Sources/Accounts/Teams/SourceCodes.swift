@@ -1,0 +1,224 @@
+// Codes that prove addresses which teams want to send from: mailed to the address, given back by the team.
+
+import Database
+import InternetMessage
+import MailCrypto
+import Support
+
+/// A code on its way to an address: what its message has to carry. It is nowhere else.
+package struct SourceCode: Sendable {
+    /// The store's own number.
+    let number: Int64
+    package let address: AddrSpec
+    /// Of the team that asked for it, for people.
+    package let teamName: String
+    /// Six digits.
+    package let code: String
+    /// Seconds since 1970.
+    package let expiresAt: Int64
+}
+
+extension SourceCode: CustomStringConvertible, CustomReflectable {
+    /// Never the code.
+    package var description: String { "<code of a source>" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// The last code that was mailed for a claim, while it is good.
+package struct MailedCode: Encodable, Sendable, Hashable {
+    let sentAt: Timestamp
+    let expiresAt: Timestamp
+    package let triesLeft: Int
+}
+
+/// How many messages may leave, and how often codes may be wrong: no team has strangers written to without end, and none guesses.
+package enum SourceCodeLimits {
+    /// Seconds for which a code is good: whoever reads the mail of an address of a team's may not be at their desk.
+    package static let lifetime: Int64 = 3600
+    /// Wrong codes for one message.
+    package static let tries = 5
+    /// Wrong codes of a team in a day, over all addresses: of a million, twenty find nothing.
+    package static let wrongPerDay = 20
+    /// Messages to one mailbox, whatever its spelling, for one team in a day.
+    package static let perTeamAndMailbox = 3
+    /// Messages to one mailbox in a day, over all teams: one team alone cannot use them up.
+    package static let perMailbox = 6
+    /// Messages for one team in a day.
+    package static let perTeam = 20
+    /// What all of these look back on, and for how long a message is remembered.
+    static let day: Int64 = 86_400
+
+    /// Tries that remain after so many.
+    fileprivate static func left(_ used: Int) -> Int { max(0, tries - used) }
+}
+
+extension SourceClaimRepository {
+    /// A new code for an address that a team claimed; the one before it is worth nothing from then on. The message that it is for
+    /// counts, whether it leaves or not.
+    /// - Parameter ifNone: gives nil where one is under way that can still be given.
+    /// - Throws: `notFound` without a claim, `invalid` for a domain, `exists` for an address that is proved, `limit`.
+    package func newCode(
+        team id: String, address text: String, ifNone: Bool, _ change: Change
+    ) throws(StoreFailure) -> SourceCode? {
+        let code = try SecretHash.newCode()
+        return try database.write(.durable) { connection throws(StoreFailure) -> SourceCode? in
+            let team = try connection.team(id)
+            let claim = try connection.claim(of: team, to: SourceRepository.normal(text))
+            let address = try claim.address
+            guard claim.state != .proved else { throw .refused(.exists, "\(claim.value) is proved already") }
+            if ifNone, let last = try connection.lastCode(of: claim, now: change.now), last.triesLeft > 0 { return nil }
+            try connection.checkSourceCodes(team, index.search(address).canonical, now: change.now)
+            let expiresAt = change.now + SourceCodeLimits.lifetime
+            let number = try connection.inserted(
+                """
+                INSERT INTO source_codes (claim_token, team_id, mailbox_index, code_hash, sent_at, expires_at)
+                VALUES (\(claim.token), \(team.number), \(index.search(address).canonical.0), \(hash(code, claim)), \(change.now),
+                    \(expiresAt)) RETURNING id
+                """)
+            try connection.audit(change, "source.code", "team:\(id)", claim.value)
+            return SourceCode(number: number, address: address, teamName: team.name, code: code, expiresAt: expiresAt)
+        }
+    }
+
+    /// Ends a code whose message did not leave, so that the next request brings another one.
+    package func withdraw(_ code: SourceCode, now: Int64) throws(StoreFailure) {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            _ = try connection.run("UPDATE source_codes SET expires_at = \(now) WHERE id = \(code.number)")
+        }
+    }
+
+    /// Proves an address by the code that was mailed to it; spaces and hyphens in it do not count. An address that is proved
+    /// stays so. A wrong code is counted and refused (`invalid`); after the last try, or where none is under way, `unmet`; after
+    /// many of a day `limit`.
+    package func prove(team id: String, address text: String, code: String, _ change: Change) throws(StoreFailure) -> SourceClaim
+    {
+        let digits = String(code.filter { !$0.isWhitespace && $0 != "-" })
+        guard digits.utf8.count == 6, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            throw .refused(.invalid, "a code has six digits")
+        }
+        // A refusal that is thrown inside would undo the count of the try.
+        let outcome: Result<SourceClaim, StoreFailure> = try database.write(.durable) { connection throws(StoreFailure) in
+            let team = try connection.team(id)
+            let claim = try connection.claim(of: team, to: SourceRepository.normal(text))
+            _ = try claim.address
+            guard claim.state != .proved else { return .success(claim) }
+            guard let last = try connection.lastCode(of: claim, now: change.now) else {
+                return .failure(.refused(.unmet, "no code is under way: it has expired or was never sent; request one"))
+            }
+            guard last.triesLeft > 0 else {
+                return .failure(.refused(.unmet, "too many wrong codes: request another message with a new code"))
+            }
+            let since = change.now - SourceCodeLimits.day
+            let wrong: Int? = try connection.value(
+                """
+                SELECT CAST(SUM(tries) AS BIGINT) AS wrong FROM source_codes
+                WHERE team_id = \(team.number) AND sent_at > \(since)
+                """)
+            guard wrong ?? 0 < SourceCodeLimits.wrongPerDay else {
+                return .failure(
+                    .refused(.limit, "\(SourceCodeLimits.wrongPerDay) wrong codes a day is the limit: try again tomorrow"))
+            }
+            guard constantTimeEqual(last.hash, hash(digits, claim)) else {
+                try connection.run("UPDATE source_codes SET tries = tries + 1 WHERE id = \(last.number)")
+                return .failure(
+                    .refused(
+                        .invalid,
+                        last.triesLeft == 1
+                            ? "the code is wrong, and that was the last try: request another message with a new code"
+                            : "the code is wrong; tries left: \(last.triesLeft - 1)"))
+            }
+            guard let (next, _) = claim.after(.seen, now: change.now) else { return .success(claim) }
+            try connection.run("UPDATE source_codes SET expires_at = \(change.now) WHERE id = \(last.number)")
+            try connection.write(next, after: claim, of: team, change)
+            return .success(next)
+        }
+        return try outcome.get()
+    }
+
+    /// The codes that are under way for a team's addresses, by address.
+    package func codes(team id: String, now: Int64) throws(StoreFailure) -> [String: MailedCode] {
+        try database.read { connection throws(StoreFailure) -> [String: MailedCode] in
+            let team = try connection.team(id).number
+            let rows = try connection.rows(
+                """
+                SELECT c.value, s.sent_at, s.expires_at, s.tries FROM source_claims c
+                JOIN source_codes s ON s.id = (SELECT MAX(o.id) FROM source_codes o WHERE o.claim_token = c.token)
+                WHERE c.team_id = \(team) AND c.state = 'pending' AND s.expires_at > \(now)
+                """)
+            var codes: [String: MailedCode] = [:]
+            for row in rows {
+                let (address, sentAt, expiresAt): (String, Int64, Int64) = try (row["value"], row["sent_at"], row["expires_at"])
+                codes[address] = MailedCode(
+                    sentAt: Timestamp(sentAt), expiresAt: Timestamp(expiresAt), triesLeft: try SourceCodeLimits.left(row["tries"])
+                )
+            }
+            return codes
+        }
+    }
+
+    /// Deletes codes and messages that no limit looks at any more; at most `limit`. How many these were.
+    package func deleteExpiredCodes(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(
+                """
+                DELETE FROM source_codes
+                WHERE id IN (SELECT id FROM source_codes WHERE sent_at <= \(now - SourceCodeLimits.day) LIMIT \(limit))
+                """)
+        }
+    }
+
+    private func hash(_ code: String, _ claim: SourceClaim) -> [UInt8] {
+        secrets.hash(.sourceCode, code, context: claim.token)
+    }
+}
+
+extension SourceClaim {
+    /// What a code is mailed to. Throws `invalid` for a domain.
+    fileprivate var address: AddrSpec {
+        get throws(StoreFailure) {
+            guard kind == .address else { throw .refused(.invalid, "a domain is proved by its TXT record, not by a code") }
+            return try AddrSpec.typed(value)
+        }
+    }
+}
+
+extension DatabaseConnection {
+    /// The last code of a claim, while it is good.
+    fileprivate func lastCode(
+        of claim: SourceClaim, now: Int64
+    ) throws(StoreFailure) -> (number: Int64, hash: [UInt8], triesLeft: Int)? {
+        let row = try row(
+            """
+            SELECT id, code_hash, tries FROM source_codes
+            WHERE id = (SELECT MAX(id) FROM source_codes WHERE claim_token = \(claim.token)) AND expires_at > \(now)
+            """)
+        guard let row else { return nil }
+        return try (row["id"], row["code_hash"], SourceCodeLimits.left(row["tries"]))
+    }
+
+    /// Refuses (`limit`) a message beyond what may be mailed in a day.
+    /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
+    fileprivate func checkSourceCodes(_ team: Team, _ index: (SQLValue, SQLValue), now: Int64) throws(StoreFailure) {
+        let mailbox: SQL = "mailbox_index IN (\(index.0), \(index.1))"
+        let parts: [(SQL, limit: Int, what: String)] = [
+            ("\(mailbox) AND team_id = \(team.number)", SourceCodeLimits.perTeamAndMailbox, "to this address"),
+            ("team_id = \(team.number)", SourceCodeLimits.perTeam, "for this team"),
+            (mailbox, SourceCodeLimits.perMailbox, "to this address, of all teams,"),
+        ]
+        for (condition, limit, what) in parts {
+            let row = try row(
+                """
+                SELECT COUNT(*) AS count, MIN(sent_at) AS oldest FROM source_codes
+                WHERE sent_at > \(now - SourceCodeLimits.day) AND \(condition)
+                """)
+            guard try row?["count"] ?? 0 < limit else {
+                // Until the oldest leaves the window.
+                let wait = max(1, (try row?["oldest"] ?? now) + SourceCodeLimits.day - now)
+                let hours = (wait + 3599) / 3600
+                throw .refused(
+                    .limit,
+                    "\(limit) messages \(what) within a day is the limit: try again in \(hours) \(hours == 1 ? "hour" : "hours")")
+            }
+        }
+    }
+}

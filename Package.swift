@@ -136,9 +136,8 @@ let package = Package(
         .target(
             name: "Decisions",
             dependencies: [
-                "AppAttest", "CEL", "JSON", "RiskPolicy", "PolicyRules", "StatusRules", "Accounts", "Database", "SignIn",
-                "MailCrypto", "InternetMessage",
-                "PosternMetrics", "Support", logging,
+                "AppAttest", "CEL", "Concurrency", "JSON", "RiskPolicy", "PolicyRules", "StatusRules", "Accounts", "Database",
+                "SignIn", "MailCrypto", "InternetMessage", "PosternMetrics", "Support", logging,
             ], swiftSettings: strict),
         .target(
             name: "HTTP",

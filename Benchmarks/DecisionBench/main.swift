@@ -102,7 +102,7 @@ let api = APIService(
     clock: APIClock(now: clock), logger: logger
 ) { announced.yield($0) }
 let server = Task { try await api.run() }
-let batches = Task.detached { await log.writeBatches(pool) }
+let batches = Task.detached { await log.writeBatches() }
 let flushing = Task.detached {
     while !Task.isCancelled {
         try? await Task.sleep(for: .milliseconds(200))

@@ -29,11 +29,21 @@ package final class SystemSemaphore: @unchecked Sendable {
 
 /// Threads that may block for as long as they like.
 package enum SystemThread {
+    /// How far threads that no one waits for step back behind others: where processors are busy they get a tenth of their share, so
+    /// that what they hold is held for ten times as long.
+    private static let background: Int32 = 10
+
     /// Runs `body` on a new thread of the system. Gives 0, or the error number where there is no thread to be had: nothing runs
     /// then.
+    /// - Parameter isBackground: whether the thread goes after others where processors are busy.
     @discardableResult
-    package static func detach(_ body: @escaping @Sendable () -> Void) -> Int32 {
-        let box = Unmanaged.passRetained(Body(body))
+    package static func detach(isBackground: Bool = false, _ body: @escaping @Sendable () -> Void) -> Int32 {
+        let box = Unmanaged.passRetained(
+            Body {
+                // Linux has a niceness for each thread; 0 is the one that calls.
+                if isBackground { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, background) }
+                body()
+            })
         var thread = pthread_t()
         let status = pthread_create(
             &thread, nil,

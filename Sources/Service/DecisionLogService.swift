@@ -37,7 +37,7 @@ package struct DecisionLogService: Service {
         } catch {
             logger.warning("apps cannot be preloaded yet: each is read when it is first used", metadata: ["detail": "\(error)"])
         }
-        let batches = Task { await parts.log.writeBatches(pool) }
+        let batches = Task { await parts.log.writeBatches() }
         defer { batches.cancel() }
         // What is deleted by the thousand keeps no decision waiting.
         async let deletions: Void = PeriodicTask.untilShutdown(every: Self.deletionInterval) { await deleteExpired() }

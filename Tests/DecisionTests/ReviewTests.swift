@@ -1,6 +1,7 @@
 // Decisions for people to look at, and rules that leave an account alone, by the service as a host runs it.
 
 import Accounts
+import Database
 import Decisions
 import RiskPolicy
 import Testing

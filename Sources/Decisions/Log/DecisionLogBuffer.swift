@@ -1,5 +1,6 @@
 // Decisions on their way into the log: answered once they are here, written within a second.
 
+import Concurrency
 import Database
 import Synchronization
 
@@ -125,10 +126,20 @@ package final class DecisionLogBuffer: Sendable {
 
     // MARK: Writing
 
-    /// Writes as soon as a batch has gathered, until the task is cancelled: evenly, and not for a long time now and then. What
-    /// cannot be written waits for the owner's next flush, which says so.
-    package func writeBatches(_ executor: any BlockingExecutor) async {
-        for await _ in batches { try? await executor.run { try self.flush() } }
+    /// Writes as soon as a batch has gathered, until the task is cancelled: evenly, and not for a long time now and then, on a
+    /// thread that steps back behind questions. What cannot be written waits for the owner's next flush, which says so.
+    package func writeBatches() async {
+        let (wakeUp, isOver) = (SystemSemaphore(), Monitor(false))
+        SystemThread.detach(isBackground: true) { [self] in
+            while true {
+                wakeUp.wait()
+                if isOver.with({ $0 }) { return }
+                try? flush()
+            }
+        }
+        for await _ in batches { wakeUp.signal() }
+        isOver.with { $0 = true }
+        wakeUp.signal()
     }
 
     /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.

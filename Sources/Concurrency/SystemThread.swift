@@ -29,8 +29,8 @@ package final class SystemSemaphore: @unchecked Sendable {
 
 /// Threads that may block for as long as they like.
 package enum SystemThread {
-    /// How far threads that no one waits for step back behind others: where processors are busy they get a tenth of their share, so
-    /// that what they hold is held for ten times as long.
+    /// How far threads that no one waits for step back behind others: where processors are busy they get a tenth of their share,
+    /// so that what they hold is held for ten times as long.
     private static let background: Int32 = 10
 
     /// Runs `body` on a new thread of the system. Gives 0, or the error number where there is no thread to be had: nothing runs

@@ -38,8 +38,9 @@ package enum Resolvers {
     /// Where the system says which servers to ask (resolv.conf(5)).
     private static let systemFile = "/etc/resolv.conf"
 
-    /// The client alone, for a command that asks a few questions.
-    package static func client(_ configuration: Configuration, path: String) throws -> AresResolver {
+    /// The client alone, for who asks a few questions.
+    /// - Parameter remembers: whether answers are kept for as long as they may be.
+    package static func client(_ configuration: Configuration, path: String, remembers: Bool = true) throws -> AresResolver {
         let servers = try configuration.dns.servers.map { text in
             guard let server = DNSServerAddress(text) else {
                 throw ConfigurationError(.invalidValue, at: path, "dns.servers: \"\(text)\" is not ADDRESS or ADDRESS:PORT")
@@ -49,8 +50,9 @@ package enum Resolvers {
         return try AresResolver(
             settings: DNSClientSettings(
                 servers: servers, tryMilliseconds: Int32(clamping: configuration.dns.timeoutMilliseconds),
-                tries: Int32(clamping: configuration.dns.tries), questionMilliseconds: Int64(configuration.dns.budgetMilliseconds)
-            ))
+                tries: Int32(clamping: configuration.dns.tries),
+                questionMilliseconds: Int64(configuration.dns.budgetMilliseconds),
+                cache: remembers ? DNSCacheLimits() : DNSCacheLimits(entries: 0)))
     }
 }
 

@@ -107,7 +107,8 @@ package struct ServiceParts: Sendable {
         cursors = Cursors(key: try installation.derivedKey("postern cursors 1"))
         mailer = try MailerFactory.mailer(installation, signer: signer)
         prover = SourceProver {
-            try Resolvers.client(installation.configuration, path: installation.resolved.path)
+            // That a record was not there a moment ago says nothing: it is what the team is to change.
+            try Resolvers.client(installation.configuration, path: installation.resolved.path, remembers: false)
         }
         let provider = installation.configuration.provider
         statuses = policies.map { StatusDecider(store: installation.store, policies: $0, lists: lists) }

@@ -27,21 +27,19 @@ extension RegisteredSource {
         return pairedEnvelopeDomain.lowercased() == domain.lowercased()
     }
 
-    /// Whether the domain of a message id is the team's own.
+    /// Whether the domain of a message id is the team's own. That of a single address is not: it may be a provider's, where users
+    /// have their inboxes too, and their programs make ids of it.
     package func ownsIdentifier(at domain: String) -> Bool {
         let domain = domain.lowercased()
         if let pairedEnvelopeDomain, DomainName.isEqualOrBelow(domain, pairedEnvelopeDomain.lowercased()) { return true }
-        return switch scope {
-        case .domain(let source): DomainName.isEqualOrBelow(domain, source)
-        case .address(let address): domain == address.asciiDomain
-        }
+        return registeredDomain.map { DomainName.isEqualOrBelow(domain, $0) } ?? false
     }
 
-    /// The domain that was registered, or that of the registered address; lower case.
-    var registeredDomain: String {
+    /// The domain that was registered, lower case; nil where a single address was.
+    var registeredDomain: String? {
         switch scope {
         case .domain(let domain): domain
-        case .address(let address): address.domain.lowercased()
+        case .address: nil
         }
     }
 }

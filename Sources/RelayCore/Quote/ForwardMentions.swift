@@ -31,7 +31,7 @@ final class ForwardMentions {
         filter = MentionFilter(inboxes: account.inboxes.map(\.address.revealed), providers: engine.settings.providers) {
             engine.settings.relayDomains.map(NameIndex.octets) + engine.tokens.forms(account: account.number).map(\.anchor)
         }
-        let teams = ([account] + account.successors).flatMap(\.sources).map(\.registeredDomain)
+        let teams = ([account] + account.successors).flatMap(\.sources).compactMap(\.registeredDomain)
         addresses = TextAddresses(
             known: Set(teams + engine.settings.relayDomains), limit: engine.settings.limits.textAddressesPerDay)
         look(at: header)

@@ -50,7 +50,7 @@ package struct ReplyNames {
         tokenForms = engine.tokens.forms(account: account.number)
         self.stored = stored
         inboxDomains = Set(account.inboxes.map { engine.settings.providers.canonical($0.address.revealed).domain })
-        let teamDomains = Set(account.sources.map(\.registeredDomain))
+        let teamDomains = Set(account.sources.compactMap(\.registeredDomain))
         self.teamDomains = teamDomains
         var found: [AddrSpec] = account.inboxes.map(\.address.revealed)
         if let sender = AddrSpec(envelope: envelopeSender) { found.append(sender) }

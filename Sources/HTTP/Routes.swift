@@ -66,6 +66,7 @@ package struct Routes {
     let keys: KeyCache
     let limiter: RateLimiter
     let clock: APIClock
+    let proxies: TrustedProxies
     let table: RouteTable
 
     /// For everyone.
@@ -98,7 +99,8 @@ package struct Routes {
         let limited = router.group()
         if let bodyLimit { limited.add(middleware: BodyLimit(octets: bodyLimit)) }
         let admitted = limited.add(
-            middleware: AccessGate(keys: keys, limiter: limiter, clock: clock, scope: scope, tokens: tokens))
+            middleware: AccessGate(
+                keys: keys, limiter: limiter, clock: clock, scope: scope, proxies: proxies, tokens: tokens))
         return RouteGroup(group: admitted.group(context: CallerContext<Admitted>.self), access: access, table: table)
     }
 }

@@ -31,7 +31,7 @@ package struct MailerSettings: Sendable {
 }
 
 /// Why no message left.
-package enum MailerError: Error, Sendable, CustomStringConvertible {
+package enum MailerError: UnsentMail, Sendable, CustomStringConvertible {
     case submission(SubmissionFailure)
     /// A key of the relay domain does not sign.
     case signing(String)
@@ -39,6 +39,19 @@ package enum MailerError: Error, Sendable, CustomStringConvertible {
     /// Whether the mail server will never take a message for the address.
     package var isRecipientRefused: Bool {
         if case .submission(.permanent(let error)) = self { error.stage == .recipient } else { false }
+    }
+
+    package var namedRecipient: Bool {
+        let stage: SubmissionStage
+        switch self {
+        case .submission(.temporary(let error)): stage = error.stage
+        case .submission(.permanent(let error)): stage = error.stage
+        case .signing: return false
+        }
+        switch stage {
+        case .connection, .greeting, .ehlo, .tls, .authentication, .mail: return false
+        case .recipient, .data, .message: return true
+        }
     }
 
     package var description: String {

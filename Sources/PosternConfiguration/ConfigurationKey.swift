@@ -325,7 +325,7 @@ package struct ConfigurationKey: Sendable {
         ),
         ConfigurationKey(
             "events.private_receivers", .choice(["no", "yes"]), .value(.text("no")),
-            "Whether teams may give their streams (docs/SHARED_SIGNALS.md) receivers at private addresses, and over http: only where all teams are trusted with what is in your network."
+            "Whether teams may give their streams (docs/SHARED_SIGNALS.md) receivers at private addresses, and over http: only where all teams are trusted with what is in your network. With no, nothing is sent any more to those that streams got before."
         ),
         ConfigurationKey(
             "verification.hours", .integer(1...168), .value(.integer(24)),

@@ -191,4 +191,19 @@ private struct TestSigner: MessageSigner {
         queue.stop()
         #expect(!queue.lookUp {})
     }
+
+    /// A team would learn without end which mailboxes there are, if an answer to the recipient did not count.
+    @Test func aMessageCountsOnceTheServerWasToldTheRecipient() {
+        let before: [SubmissionStage] = [.connection, .greeting, .ehlo, .tls, .authentication, .mail]
+        for stage in before {
+            #expect(!MailerError.submission(.temporary(stage, "down")).namedRecipient, "\(stage)")
+            #expect(!MailerError.submission(.permanent(stage, "no")).namedRecipient, "\(stage)")
+        }
+        let after: [SubmissionStage] = [.recipient, .data, .message]
+        for stage in after {
+            #expect(MailerError.submission(.temporary(stage, "down")).namedRecipient, "\(stage)")
+            #expect(MailerError.submission(.permanent(stage, "no")).namedRecipient, "\(stage)")
+        }
+        #expect(!MailerError.signing("no key").namedRecipient)
+    }
 }

@@ -116,6 +116,45 @@ import Testing
         #expect(try claims.codes(team: "juice", now: TestStore.now + Self.day).keys.sorted() == ["more@partner.example"])
     }
 
+    /// A mail server that was down for three minutes locked an address for a day.
+    @Test(arguments: Engine.all) func whatTheMailServerWasNotToldOfDoesNotCount(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let claims = test.store.sourceClaims
+        func fail(_ address: String, counts: Bool, at seconds: Int64) throws {
+            let code = try #require(try claims.newCode(team: "juice", address: address, ifNone: true, Self.at(seconds)))
+            try claims.withdraw(code, counts: counts, now: TestStore.now + seconds)
+            expectRefusal(.unmet) {
+                _ = try claims.prove(team: "juice", address: address, code: code.code, Self.at(seconds))
+            }
+        }
+        _ = try claims.claim(team: "juice", Self.address, Self.at(0))
+        for second in Int64(0)..<30 { try fail(Self.address, counts: false, at: second) }
+        for second in Int64(30)..<33 { try fail(Self.address, counts: true, at: second) }
+        expectRefusal(.limit) { try fail(Self.address, counts: true, at: 33) }
+        // Nor without end: sixty in an hour.
+        _ = try claims.claim(team: "juice", "b@partner.example", Self.at(40))
+        for second in Int64(40)..<70 { try fail("b@partner.example", counts: false, at: second) }
+        expectRefusal(.limit) { try fail("b@partner.example", counts: false, at: 70) }
+        try fail("b@partner.example", counts: false, at: Self.hour)
+    }
+
+    /// Codes whose message did not leave would be so many guesses more.
+    @Test(arguments: Engine.all) func wrongTriesOfWhatDidNotLeaveCount(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let claims = test.store.sourceClaims
+        func prove(_ address: String, _ code: String) throws {
+            _ = try claims.prove(team: "juice", address: address, code: code, Self.at(1))
+        }
+        for number in 0..<4 {
+            let address = "a\(number)@partner.example"
+            let code = try claimed(test, address)
+            for _ in 0..<5 { expectRefusal(.invalid) { try prove(address, Self.wrong(code)) } }
+            try claims.withdraw(code, counts: false, now: TestStore.now + 1)
+        }
+        let code = try claimed(test, "b@partner.example")
+        expectRefusal(.limit) { try prove("b@partner.example", code.code) }
+    }
+
     @Test(arguments: Engine.all) func wrongCodesOfATeamAreLimited(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims

@@ -30,7 +30,7 @@ package struct SourceRoutes: RouteModule {
     ///   - examine: asks the DNS, for a bounded time; blocks, but not on the threads of `parts`.
     ///   - look: looks for the record of a claim, likewise.
     ///   - mail: writes to the address that a code is for, in a language of `Accept-Language`. Blocks. A `Problem`
-    ///     that it throws is answered; anything else means that no message left.
+    ///     that it throws is answered; anything else means that no message left, and an `UnsentMail` says whether it counts.
     package init(
         _ parts: RouteParts, examine: @escaping @Sendable (SourceRequest) async throws -> [SourceFinding],
         look: @escaping @Sendable (SourceClaim) async throws -> SourceClaim.Proof,
@@ -111,7 +111,12 @@ package struct SourceRoutes: RouteModule {
                 let languages = request.headers[.acceptLanguage]
                 try await threads.run { [mail] in try mail(code, languages) }
             } catch {
-                try await parts.run { try $0.sourceClaims.withdraw(code, now: change.now) }
+                // What the mail server was never told of wrote to no one, nor did a request that was given up before its turn. An
+                // answer to the recipient counts, or a team would learn by it which mailboxes there are, as many as it likes.
+                let counts = (error as? any UnsentMail)?.namedRecipient ?? !(error is CancellationError)
+                try await parts.pool.finish { [store = parts.store] in
+                    try store.sourceClaims.withdraw(code, counts: counts, now: change.now)
+                }
                 throw error as? Problem ?? Problem.mailUnavailable
             }
         }

@@ -24,6 +24,12 @@ extension SourceCode: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
+/// Why a message did not leave, as far as it matters to what counts.
+package protocol UnsentMail: Error {
+    /// Whether the mail server was told who it is for: from then on it may have arrived, or the answer tells of the mailbox.
+    var namedRecipient: Bool { get }
+}
+
 /// The last code that was mailed for a claim, while it is good.
 package struct MailedCode: Encodable, Sendable, Hashable {
     let sentAt: Timestamp
@@ -47,6 +53,12 @@ package enum SourceCodeLimits {
     package static let perTeam = 20
     /// What all of these look back on, and for how long a message is remembered.
     static let day: Int64 = 86_400
+    /// Messages for one team in an hour that the mail server was never told of, and that count nowhere else: so that whoever asks
+    /// again and again while it is down does not fill the store.
+    package static let unsentPerTeam = 60
+    static let hour: Int64 = 3600
+    /// `expires_at` of the code of such a message.
+    fileprivate static let unsent: Int64 = 0
 
     /// Tries that remain after so many.
     fileprivate static func left(_ used: Int) -> Int { max(0, tries - used) }
@@ -54,7 +66,7 @@ package enum SourceCodeLimits {
 
 extension SourceClaimRepository {
     /// A new code for an address that a team claimed; the one before it is worth nothing from then on. The message that it is for
-    /// counts, whether it leaves or not.
+    /// counts, unless it is withdrawn as one that does not.
     /// - Parameter ifNone: gives nil where one is under way that can still be given.
     /// - Throws: `notFound` without a claim, `invalid` for a domain, `exists` for an address that is proved, `limit`.
     package func newCode(
@@ -80,10 +92,12 @@ extension SourceClaimRepository {
         }
     }
 
-    /// Ends a code whose message did not leave, so that the next request brings another one.
-    package func withdraw(_ code: SourceCode, now: Int64) throws(StoreFailure) {
+    /// Ends a code whose message did not leave, so that the next request brings another one. The wrong tries of it count on.
+    /// - Parameter counts: whether the message counts among those of the day; not where it surely reached no one.
+    package func withdraw(_ code: SourceCode, counts: Bool, now: Int64) throws(StoreFailure) {
+        let end: Int64 = counts ? now : SourceCodeLimits.unsent
         try database.write(.durable) { connection throws(StoreFailure) in
-            _ = try connection.run("UPDATE source_codes SET expires_at = \(now) WHERE id = \(code.number)")
+            _ = try connection.run("UPDATE source_codes SET expires_at = \(end) WHERE id = \(code.number)")
         }
     }
 
@@ -196,28 +210,38 @@ extension DatabaseConnection {
         return try (row["id"], row["code_hash"], SourceCodeLimits.left(row["tries"]))
     }
 
-    /// Refuses (`limit`) a message beyond what may be mailed in a day.
+    /// Refuses (`limit`) a message beyond what may be mailed in a day. It does not say whose messages to a mailbox these were: no
+    /// team learns that another one claims it.
     /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
     fileprivate func checkSourceCodes(_ team: Team, _ index: (SQLValue, SQLValue), now: Int64) throws(StoreFailure) {
         let mailbox: SQL = "mailbox_index IN (\(index.0), \(index.1))"
-        let parts: [(SQL, limit: Int, what: String)] = [
-            ("\(mailbox) AND team_id = \(team.number)", SourceCodeLimits.perTeamAndMailbox, "to this address"),
-            ("team_id = \(team.number)", SourceCodeLimits.perTeam, "for this team"),
-            (mailbox, SourceCodeLimits.perMailbox, "to this address, of all teams,"),
+        let own: SQL = "team_id = \(team.number)"
+        let counts: SQL = "expires_at <> \(SourceCodeLimits.unsent)"
+        let (day, hour) = (SourceCodeLimits.day, SourceCodeLimits.hour)
+        let full = "no more messages go to this address within a day"
+        let parts: [(SQL, limit: Int, seconds: Int64, sentence: String)] = [
+            ("\(mailbox) AND \(own) AND \(counts)", SourceCodeLimits.perTeamAndMailbox, day, full),
+            (
+                "\(own) AND \(counts)", SourceCodeLimits.perTeam, day,
+                "\(SourceCodeLimits.perTeam) messages for this team within a day is the limit"
+            ),
+            ("\(mailbox) AND \(counts)", SourceCodeLimits.perMailbox, day, full),
+            (
+                "\(own) AND expires_at = \(SourceCodeLimits.unsent)", SourceCodeLimits.unsentPerTeam, hour,
+                "\(SourceCodeLimits.unsentPerTeam) messages for this team did not leave within an hour"
+            ),
         ]
-        for (condition, limit, what) in parts {
+        for (condition, limit, seconds, sentence) in parts {
             let row = try row(
                 """
                 SELECT COUNT(*) AS count, MIN(sent_at) AS oldest FROM source_codes
-                WHERE sent_at > \(now - SourceCodeLimits.day) AND \(condition)
+                WHERE sent_at > \(now - seconds) AND \(condition)
                 """)
             guard try row?["count"] ?? 0 < limit else {
                 // Until the oldest leaves the window.
-                let wait = max(1, (try row?["oldest"] ?? now) + SourceCodeLimits.day - now)
+                let wait = max(1, (try row?["oldest"] ?? now) + seconds - now)
                 let hours = (wait + 3599) / 3600
-                throw .refused(
-                    .limit,
-                    "\(limit) messages \(what) within a day is the limit: try again in \(hours) \(hours == 1 ? "hour" : "hours")")
+                throw .refused(.limit, "\(sentence): try again in \(hours) \(hours == 1 ? "hour" : "hours")")
             }
         }
     }

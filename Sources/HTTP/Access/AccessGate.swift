@@ -16,6 +16,7 @@ struct AccessGate: RouterMiddleware {
     let limiter: RateLimiter
     let clock: APIClock
     let scope: Scope
+    let proxies: TrustedProxies
     /// For access tokens besides keys; nil where none opens.
     var tokens: TokenHolders?
 
@@ -23,7 +24,7 @@ struct AccessGate: RouterMiddleware {
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         let principal: Principal
-        do { principal = try await authenticate(request) } catch var problem as Problem {
+        do { principal = try await authenticate(request, context) } catch var problem as Problem {
             // What a client of OAuth goes by (RFC 6750 section 3.1).
             if tokens != nil, problem.status == .unauthorized, request.headers[.authorization] != nil {
                 problem.headers[.wwwAuthenticate] = "Bearer realm=\"postern\", error=\"invalid_token\""
@@ -45,7 +46,7 @@ struct AccessGate: RouterMiddleware {
         return try await next(request, context)
     }
 
-    private func authenticate(_ request: Request) async throws -> Principal {
+    private func authenticate(_ request: Request, _ context: APIContext) async throws -> Principal {
         let values = request.headers[values: .authorization]
         guard values.count == 1 else {
             throw Problem.unauthorized("send one Authorization field: Bearer and an API key")
@@ -53,7 +54,7 @@ struct AccessGate: RouterMiddleware {
         guard let token = request.bearerToken else { throw Problem.unauthorized(Self.hint) }
         if let tokens, SecretHash.isAccessToken(token) {
             let now = clock.monotonic()
-            if let seconds = keys.tokens.wait(for: token, now: now) {
+            if let seconds = keys.tokens.wait(for: token, from: proxies.networks(of: request, context), now: now) {
                 throw Problem.tooManyRequests("too many unknown tokens", retryAfter: seconds)
             }
             let holder = try await tokens(token)

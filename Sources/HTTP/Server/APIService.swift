@@ -117,7 +117,8 @@ package struct APIService: Service {
                 page: { problem, request, context in modules.lazy.compactMap { $0.page(for: problem, request, context) }.first },
                 observe: observe))
         let limiter = RateLimiter(perSecond: Double(settings.requestsPerSecond), burst: 2 * Double(settings.requestsPerSecond))
-        let routes = Routes(router: router, keys: keys, limiter: limiter, clock: clock, table: table)
+        let routes = Routes(
+            router: router, keys: keys, limiter: limiter, clock: clock, proxies: settings.proxies, table: table)
         for module in modules { module.addRoutes(to: routes) }
         return (router.buildResponder(), table.entries)
     }

@@ -222,7 +222,12 @@ import Testing
         let (fixture, key) = try await fixture()
         let api = fixture.api
         let good = try await token(fixture, "com.example.juice")
-        func ask(_ token: String) async throws -> Int { try await api.ask(.get, "/ssf/stream", key: token).status }
+        func answer(_ token: String, _ client: String) async throws -> Response {
+            try await api.ask(.get, "/ssf/stream", key: token, headers: ["X-Forwarded-For": client])
+        }
+        func ask(_ token: String, from client: String = "192.0.2.1") async throws -> Int {
+            try await answer(token, client).status
+        }
         #expect(try await ask(good) == 200)
         // What cannot be a token is none, and counts as none.
         for text in ["short", "pa_" + String(repeating: "A", count: 32), "pa_" + String(repeating: "a", count: 33), good + "a"] {
@@ -235,15 +240,19 @@ import Testing
         var refused: [Int] = []
         for number in 0..<60 { refused.append(try await ask(madeUp(number))) }
         #expect(refused == Array(repeating: 401, count: 19) + Array(repeating: 429, count: 41))
-        let answer = try await api.ask(.get, "/ssf/stream", key: madeUp(99))
-        #expect(answer.problem == "too-many-requests" && answer.headers[.retryAfter] == "1")
-        // Neither a token that was good lately nor a key is held back, and a new one after a second no more.
+        let held = try await answer(madeUp(99), "192.0.2.1")
+        #expect(held.problem == "too-many-requests" && held.headers[.retryAfter] == "1")
+        // Neither a token that was good lately nor a key is held back, nor another client; a new one of this one for a second.
         #expect(try await ask(good) == 200)
         #expect(try await ask(key) == 200)
         let new = try await token(fixture, "com.example.press")
         #expect(try await ask(new) == 429)
-        api.wait(seconds: 1)
+        #expect(try await ask(new, from: "192.0.2.2") == 200)
         #expect(try await ask(new) == 200)
+        let newer = try await token(fixture, "com.example.press")
+        #expect(try await ask(newer) == 429)
+        api.wait(seconds: 1)
+        #expect(try await ask(newer) == 200)
     }
 
     @Test func aUsersTokenIsNoToken() async throws {

@@ -48,8 +48,8 @@ struct SourceCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List a team's sources, or every team's.",
             discussion: """
-                Also what teams added themselves and has yet to be proved: the TXT record of a domain, or the code that was mailed to \
-                a single address. STATE is active, pending or stopped; mail is relayed from active ones alone.
+                Also what teams added themselves and have yet to prove: by the TXT record of a domain, or the code that was mailed to a \
+                single address. STATE is active, pending or stopped; mail is relayed from active ones alone.
                 """)
 
         @Argument(help: "The team's identifier; all teams without it.")

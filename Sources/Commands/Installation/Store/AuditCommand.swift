@@ -10,7 +10,8 @@ struct AuditCommand: ParsableCommand {
         discussion: """
             The actor is uid:N for commands (with sudo:N for who called sudo), key:ID for the HTTP API, client:ID for an app with an \
             access token of its own. All changes of one postern apply have one actor, as in uid:N apply:XXXX, beside its \
-            declaration.apply. Subjects and details hold identifiers, never an inbox or a name.
+            declaration.apply. Subjects and details hold identifiers, and the domain or address of a \
+            source; never a user's inbox or name.
             """)
 
     @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a date as in 2026-11-01.", valueName: "when"))

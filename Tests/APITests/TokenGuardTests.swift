@@ -1,0 +1,32 @@
+// Which access tokens are looked for in the store.
+
+import Testing
+
+@testable import HTTP
+
+@Suite struct TokenGuardTests {
+    private static let client = [ClientNetwork(name: "192.0.2.1", share: 1)]
+    private static let neighbour = [ClientNetwork(name: "192.0.2.2", share: 1)]
+
+    /// Twenty made-up tokens a second of one client kept every other one's from being looked for.
+    @Test func aClientHoldsBackItselfAlone() {
+        let tokens = TokenGuard()
+        for number in 0..<20 { #expect(tokens.wait(for: "\(number)", from: Self.client, now: 0) == nil) }
+        #expect(tokens.wait(for: "20", from: Self.client, now: 0) == 1)
+        #expect(tokens.wait(for: "20", from: Self.neighbour, now: 0) == nil)
+        #expect(tokens.wait(for: "20", from: Self.client, now: 1) == nil)
+    }
+
+    /// What was good was forgotten for what had long expired.
+    @Test func whatHasExpiredMakesRoom() {
+        let tokens = TokenGuard()
+        for number in 0..<9_999 { tokens.note("old \(number)", isGood: true, now: 0) }
+        tokens.note("good", isGood: true, now: 1_000)
+        tokens.note("new", isGood: true, now: 3_700)
+        for number in 0..<20 { #expect(tokens.wait(for: "\(number)", from: Self.client, now: 3_700) == nil) }
+        #expect(tokens.wait(for: "old 0", from: Self.client, now: 3_700) == 1)
+        for known in ["good", "new"] { #expect(tokens.wait(for: known, from: Self.client, now: 3_700) == nil) }
+        tokens.note("good", isGood: false, now: 3_700)
+        #expect(tokens.wait(for: "good", from: Self.client, now: 3_700) == 1)
+    }
+}

@@ -48,7 +48,7 @@ final class SQLiteCheckpointer: Sendable {
             return true
         }
         // Without a thread the log grows until there is one again.
-        if starts, SystemThread.detach(isBackground: true, { [self] in run() }) != 0 { state.with { $0.isRunning = false } }
+        if starts, SystemThread.detach({ [self] in run() }) != 0 { state.with { $0.isRunning = false } }
     }
 
     /// Waits for what is being moved; nothing is moved after that.

@@ -14,7 +14,7 @@ import Testing
             user: "u1", TestStore.inbox("second.secret@private-home.example"), isVerified: true, isReplyOnly: true,
             TestStore.change)
         let address = try test.address("u1")
-        let correspondent = AddrSpec(localPart: "Odd Correspondent", domain: "partner.example")
+        let correspondent = AddrSpec(localPart: "Odd Correspondent", domain: "odd-home.example")
         try test.store.tokens.insert(
             "tokentext", purpose: .reverse, account: address.account.number, address: correspondent, expiresAt: nil, now: 1)
         _ = try test.store.inboxes.confirm(user: "u1", .number(1), TestStore.change)
@@ -27,7 +27,7 @@ import Testing
         #expect(isFound(address.address.localPart))
         #expect(isFound("tokentext"))
         for secret in [
-            "Secretive", "secretive", "private-home", "second.secret", "Jane", "Quietly", "Odd Correspondent", "partner.example",
+            "Secretive", "secretive", "private-home", "second.secret", "Jane", "Quietly", "Odd Correspondent", "odd-home.example",
         ] {
             #expect(!isFound(secret), "\(secret) stands in the database")
         }

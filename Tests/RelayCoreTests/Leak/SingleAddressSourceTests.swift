@@ -1,4 +1,4 @@
-// A team that may send from one address at a provider: the provider's domain is not the team's, as users have their inboxes there.
+// A team that may send from one address at a provider: the domain is not the team's, as users have their inboxes there.
 
 import InternetMessage
 import MailAuth

@@ -30,6 +30,12 @@ package enum GrowthPlot {
     /// Whatever of it was measured with two sizes at least.
     package static func svg(_ results: [BenchResult]) -> String {
         let values = Dictionary(results.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+        // Only what was measured has a place.
+        let places = places.filter { place in
+            panels.flatMap(\.kinds).contains { kind in
+                ["sqlite", "postgres"].contains { values["\(kind.name).\($0).\(place.size)\(kind.suffix)"] != nil }
+            }
+        }
         let drawn = panels.compactMap { title, kinds -> TimePlot.Panel? in
             let lines = ["sqlite", "postgres"].flatMap { engine in
                 kinds.compactMap { name, suffix, line -> TimePlot.Line? in

@@ -51,7 +51,7 @@ package enum TimePlot {
                 parts.append("<text x=\"\(n(place + 30))\" y=\"\(n(top + height + 18))\">\(line.name)</text>")
             }
         }
-        let total = 56 + Double(panels.count) * (height + gap)
+        let total = 76 + Double(panels.count) * (height + gap)
         for (place, name) in places.isEmpty ? [(last, "\(n(last)) minutes")] : places.enumerated().map({ (Double($0.0), $0.1) }) {
             let anchor = place == 0 ? "start" : place == last ? "end" : "middle"
             parts.append(

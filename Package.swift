@@ -317,8 +317,8 @@ let package = Package(
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
-                "API", "Accounts", "BenchReport", "BenchStores", "Database", "Decisions", "HTTP", "PolicyRules", "RiskPolicy",
-                "SignIn", hummingbird, nioCore, logging,
+                "API", "Accounts", "BenchReport", "BenchStores", "Concurrency", "Database", "Decisions", "HTTP", "PolicyRules",
+                "RiskPolicy", "SignIn", hummingbird, nioCore, logging,
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
         .executableTarget(
             name: "http-load", dependencies: ["BenchReport"], path: "Benchmarks/HTTPLoad", swiftSettings: strict),

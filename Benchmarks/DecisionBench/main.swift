@@ -10,6 +10,7 @@
 import API
 import BenchReport
 import BenchStores
+import Concurrency
 import Database
 import Decisions
 import Foundation
@@ -160,14 +161,15 @@ for _ in 0..<3 {
     tails.calm.append(load.result.latencies)
 }
 if logRows > 0 {
-    // The same while housekeeping deletes the older half of the log.
+    // The same while the older half of the log is deleted, as housekeeping does it.
     let (store, isOver) = (seeded.store, Watch())
     let deleted = Task.detached {
         var count = 0
-        while !isOver.flag.load(ordering: .relaxed) {
+        try await PacedSteps.run {
+            if isOver.flag.load(ordering: .relaxed) { return 0 }
             let deleted = try await pool.run { try store.decisions.deleteExpired(before: clock() - 45 * 86_400) }
             count += deleted
-            if deleted == 0 { break }
+            return deleted
         }
         return count
     }

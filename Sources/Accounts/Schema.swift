@@ -64,5 +64,6 @@ extension Migration {
         Migration(64, "sourceClaims", PackageResources._064_sourceClaims_sql),
         Migration(65, "issuedKeys", PackageResources._065_issuedKeys_sql),
         Migration(66, "sourceCodes", PackageResources._066_sourceCodes_sql),
+        Migration(67, "reviewIndex", PackageResources._067_reviewIndex_sql),
     ]
 }

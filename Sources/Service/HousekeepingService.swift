@@ -141,7 +141,7 @@ struct HousekeepingService: Service {
         switch retention.dataClass {
         case .counters:
             try await steps.run { try store.counters.deleteExpired(countersBefore: before / 86_400, now: now) }
-        case .decisions: try await steps.run { try store.decisions.deleteExpired(before: before, limit: 250) }
+        case .decisions: try await steps.run { try store.decisions.deleteExpired(before: before) }
         case .checks: try await steps.run { try store.checks.deleteExpired(before: before) }
         case .rejections: try await steps.run { try store.rejections.deleteExpired(before: before) }
         case .dmarcReports: try await steps.run { try store.aggregateReports.deleteExpired(before: before) }

@@ -8,7 +8,7 @@ import HTTP
 import ServiceLifecycle
 
 /// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's; deletes once an
-/// hour policies that are neither active nor bound, to which no rollback leads and no logged decision refers.
+/// hour policies that are neither active nor bound, to which no rollback leads and to whose time the log does not go back.
 struct PolicyService: Service {
     let policies: ActivePolicies
     let store: Store
@@ -36,7 +36,7 @@ struct PolicyService: Service {
         do {
             guard let lock = try store.database.lock("policies") else { return }
             defer { lock.release() }
-            let count = try store.deleteUnneededPolicies(addedBefore: now() - Self.leastAge)
+            let count = try store.policies.deleteUnneeded(addedBefore: now() - Self.leastAge)
             if count > 0 { logger.info("unreferenced policies deleted", metadata: ["count": "\(count)"]) }
         } catch {
             logger.warning("unreferenced policies cannot be deleted yet", metadata: ["detail": "\(error)"])

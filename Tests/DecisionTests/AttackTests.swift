@@ -126,7 +126,7 @@ import Testing
         }
         #expect(bodies.count == 1)
         try bench.log.flush()
-        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 99).0.count == 1)
+        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 99).count == 1)
     }
 
     @Test func revokingAndReturningIsASignUpThatRemembers() async throws {

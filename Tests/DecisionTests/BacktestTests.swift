@@ -58,7 +58,7 @@ import Testing
         #expect(total.noLongerAsked > 0 && total.newlyAsked == 0)
         #expect(backtest.flippingRules.map(\.id) == ["inbox-velocity"])
         // Counted by hand: who was asked for this rule alone, at 3 or 4 sign-ups.
-        let decisions = try test.store.decisions.oldest(DecisionFilter(), limit: 10_000).0
+        let decisions = try test.store.decisions.newest(DecisionFilter(), limit: 10_000)
         let flipped = decisions.filter { decision in
             decision.record.asked == ["inbox-velocity"]
                 && (decision.record.signals.contains("\"inbox.signups_24h\":3,")
@@ -135,7 +135,7 @@ import Testing
     @Test func statisticsGiveRatesByRule() throws {
         let (test, _) = try month(3_000)
         var statistics = PolicyStatistics(now: Self.now)
-        let decisions = try test.store.decisions.oldest(DecisionFilter(), limit: 10_000).0
+        let decisions = try test.store.decisions.newest(DecisionFilter(), limit: 10_000)
         for decision in decisions { statistics.add(decision) }
         let total = statistics.total
         #expect(total.questions == 3_000)

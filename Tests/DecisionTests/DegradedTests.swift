@@ -79,7 +79,7 @@ import Testing
         #expect(throws: StoreFailure.temporary(.unreachable, "away")) { try bench.log.flush() }
         try bench.storeIsAway(false)
         #expect(try bench.logged(first.id).isDegraded)
-        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 9).0.count == 2)
+        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 9).count == 2)
         let after = try await bench.ask(.signIn, sub: "mallory")
         #expect(!after.degraded)
         #expect(after.reasons == ["SIGNUP_UNVERIFIED"], "asked at sign-up, and pending ever since")
@@ -129,7 +129,7 @@ import Testing
         #expect(bench.log.count == 0)
         #expect(bench.log.dropped == 0)
         let ids = Set(answers.map(\.id))
-        let (logged, _) = try bench.store.decisions.newest(DecisionFilter(), limit: 10_000)
+        let logged = try bench.store.decisions.newest(DecisionFilter(), limit: 10_000)
         #expect(ids.count == answers.count)
         #expect(ids.isSubset(of: Set(logged.map(\.record.id))))
     }
@@ -169,6 +169,6 @@ import Testing
         } catch DecisionError.unavailable(_, let seconds) {
             #expect(seconds == 11)
         }
-        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 9).0.isEmpty)
+        #expect(try bench.store.decisions.newest(DecisionFilter(), limit: 9).isEmpty)
     }
 }

@@ -68,7 +68,7 @@ import Testing
         bench.lists.refresh(now: bench.clock.now)
         #expect(try await ask(bench, [("ip", .string("198.51.100.7"))]) == "require_verification")
         try bench.log.flush()
-        let logged = try #require(try bench.store.decisions.newest(DecisionFilter(), limit: 1).0.first)
+        let logged = try #require(try bench.store.decisions.newest(DecisionFilter(), limit: 1).first)
         let policy = try LoadedPolicy(
             StoredPolicy(name: "p", version: "1", document: PolicyDocument(files: ["policy.yaml": Self.text]).octets))
         let replay = try Replay(logged.record, policy: policy.policy)

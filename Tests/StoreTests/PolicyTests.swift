@@ -179,25 +179,26 @@ import Testing
         let test = try TestStore(engine)
         let policies = test.store.policies
         for version in ["1", "2", "3", "4"] { _ = try policies.activate(policy("a", version), TestStore.change) }
-        // 4 is active, 3 is where a rollback goes; a decision refers to 2.
+        // 4 is active, 3 is where a rollback goes; the log has a decision of when 1 and 2 were replaced.
         let record = DecisionRecord(
             id: "rd_1", teamNumber: 1, clientID: "c", claimedEvent: "sign_in", event: "sign_in", decision: "allow",
             policyName: "a",
-            policyVersion: "2", policyHash: policy("a", "2").hash, credentialState: "authorized", evaluatedAt: 1, expiresAt: 2)
+            policyVersion: "2", policyHash: policy("a", "2").hash, credentialState: "authorized",
+            evaluatedAt: TestStore.now + 30 * 86_400, expiresAt: 2)
         try test.store.decisions.insert([record])
-        #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now) == 0, "they are young")
-        #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now + 1) == 1)
-        #expect(try policies.policies().map(\.version).sorted() == ["2", "3", "4"])
-        _ = try test.store.decisions.deleteExpired(before: 10)
+        #expect(try policies.deleteUnneeded(addedBefore: TestStore.now) == 0, "they are young")
+        #expect(try policies.deleteUnneeded(addedBefore: TestStore.now + 1) == 0, "a host may have decided by them")
+        _ = try test.store.decisions.deleteExpired(before: record.evaluatedAt + 1)
         try policies.report(
             host: "mx1",
             [
                 PolicyHostState(
                     host: "mx1", name: "a", wanted: "w", serving: policy("a", "2").hash, reason: "r", at: TestStore.now + 5)
             ])
-        #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now + 1) == 0, "a host decides by it")
+        #expect(try policies.deleteUnneeded(addedBefore: TestStore.now + 1) == 1)
+        #expect(try policies.policies().map(\.version).sorted() == ["2", "3", "4"], "a host decides by 2")
         try policies.report(host: "mx1", [])
-        #expect(try test.store.deleteUnneededPolicies(addedBefore: TestStore.now + 1) == 1)
+        #expect(try policies.deleteUnneeded(addedBefore: TestStore.now + 1) == 1)
         #expect(try policies.rollback(nil, later(9)).policy.version == "3")
     }
 }

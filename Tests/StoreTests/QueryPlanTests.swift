@@ -118,3 +118,37 @@ extension QueryPlanTests {
         _ = try store.appRates.deleteExpired(now: 1)
     }
 }
+
+extension QueryPlanTests {
+    /// A log of years has a hundred million rows: a page of it, or what is to be reviewed, is found in the order of an index.
+    @Test func pagesOfTheLogAndReviewsAreReadInOrderAndSortNothing() throws {
+        let test = try TestStore(.sqlite)
+        /// Which index of the log each statement begins with that `ask` leads to.
+        func expect(_ index: String, _ ask: (Store) throws -> Void) throws {
+            let recorder = RecordingDatabase(test.database)
+            try ask(Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]))
+            let ofLog = recorder.statements.filter { $0.key.contains("FROM decisions d") }
+            #expect(!ofLog.isEmpty)
+            for (sql, arguments) in ofLog {
+                let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }
+                #expect(plan.first?.hasPrefix("SEARCH d USING INDEX \(index) ") == true, "\(sql): \(plan)")
+                #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(sql): \(plan)")
+            }
+        }
+        try expect("decisions_time") { store in
+            _ = try store.decisions.newest(DecisionFilter(since: 1), limit: 1)
+            try store.decisions.walk(DecisionFilter(since: 1)) { _ in }
+        }
+        try expect("decisions_team") { store in
+            _ = try store.decisions.newest(DecisionFilter(since: 1, team: "juice"), limit: 1)
+            try store.decisions.walk(DecisionFilter(team: "juice")) { _ in }
+        }
+        try expect("decisions_review") { store in
+            for cause in ReviewCause.allCases + [nil] {
+                for team in ["juice", nil] {
+                    _ = try store.reviews.list(ReviewFilter(since: 1, team: team, cause: cause), limit: 1, now: 1_000_000)
+                }
+            }
+        }
+    }
+}

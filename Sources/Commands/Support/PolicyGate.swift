@@ -29,7 +29,7 @@ package enum PolicyGate {
     private static func holdGuarantees(_ policy: Policy, file: String, _ log: DecisionRepository) throws {
         guard policy.kind == .verification, !policy.guarantees.isEmpty else { return }
         var backtest = Backtest(policy, now: PosternClock.now())
-        for decision in try log.newest(DecisionFilter(), limit: loggedInputs).0 { backtest.add(decision, declared: nil) }
+        for decision in try log.newest(DecisionFilter(), limit: loggedInputs) { backtest.add(decision, declared: nil) }
         guard let broken = backtest.brokenGuarantees.first else { return }
         let count = Figures.count(backtest.brokenGuaranteeCount)
         throw PolicyRefusal(

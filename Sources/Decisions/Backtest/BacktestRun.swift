@@ -21,9 +21,6 @@ package struct BacktestRun {
     private let standard: String?
     private var declared: [String: [PolicyEvent: Set<String>]?] = [:]
 
-    /// Decisions read from the store at one time.
-    private static let batch = 2_000
-
     /// The decisions that count are those of teams and apps that the candidate would serve: those bound to its name, and where it
     /// is or would become the default, the rest. With a team in the filter all of that team's count.
     package init(_ candidate: Policy, store: Store, filter: DecisionFilter, sliceSeconds: Int64, now: Int64) throws {
@@ -46,15 +43,11 @@ package struct BacktestRun {
         (self.teams, self.apps) = (teams, apps)
     }
 
-    /// Reads everything, the oldest first; `progress` gets how many rows were read.
-    package mutating func run(progress: (Int) -> Void = { _ in }) throws {
-        var place: Int64 = 0
-        while true {
-            let (decisions, next) = try store.decisions.oldest(filter, after: place, limit: Self.batch)
+    /// Reads everything, the oldest first; `progress` gets how many rows were read, and the last of them.
+    package mutating func run(progress: (_ read: Int, _ last: LoggedDecision) -> Void = { _, _ in }) throws {
+        try store.decisions.walk(filter) { decisions in
             for decision in decisions { try add(decision) }
-            progress(read)
-            guard let next else { return }
-            place = next
+            if let last = decisions.last { progress(read, last) }
         }
     }
 

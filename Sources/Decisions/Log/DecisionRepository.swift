@@ -6,7 +6,7 @@ import Database
 package struct DecisionRepository: Sendable {
     let database: any Database
 
-    /// Rows read at one time while paging.
+    /// Rows read at one time.
     private static let batch: Int64 = 500
 
     /// Writes decisions in one transaction; those that are written already are passed over, and those of teams that are gone.
@@ -27,32 +27,33 @@ package struct DecisionRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.decision(id, team: team) }
     }
 
-    /// Decisions by the filter, the newest first, before the place `before`.
-    /// - Returns: at most `limit`, and the place to go on before; nil at the end.
-    package func newest(
-        _ filter: DecisionFilter, before: Int64? = nil, limit: Int
-    ) throws(StoreFailure) -> ([LoggedDecision], next: Int64?) {
-        try page(filter, isAscending: false, from: before ?? Int64.max, limit: limit)
+    /// Decisions by the filter, the newest first, at most `limit`.
+    package func newest(_ filter: DecisionFilter, limit: Int) throws(StoreFailure) -> [LoggedDecision] {
+        var found: [LoggedDecision] = []
+        var place: Place?
+        repeat {
+            let page = try page(filter, isAscending: false, beyond: place)
+            found += page.admitted
+            place = page.last
+        } while found.count < limit && place != nil
+        return Array(found.prefix(limit))
     }
 
-    /// Decisions by the filter, the oldest first, after the place `after`: for whoever walks through the log.
-    /// - Returns: at most `limit`, and the place to go on after; nil at the end.
-    package func oldest(
-        _ filter: DecisionFilter, after: Int64 = 0, limit: Int
-    ) throws(StoreFailure) -> ([LoggedDecision], next: Int64?) {
-        try page(filter, isAscending: true, from: after, limit: limit)
+    /// Walks through the decisions by the filter, the oldest first; `body` gets some of them at a time.
+    package func walk(_ filter: DecisionFilter, _ body: ([LoggedDecision]) throws -> Void) throws {
+        var place: Place?
+        repeat {
+            let page = try page(filter, isAscending: true, beyond: place)
+            if !page.admitted.isEmpty { try body(page.admitted) }
+            place = page.last
+        } while place != nil
     }
 
-    /// How many decisions are in the filter's time and team, whatever its rule and reason: for progress bars.
+    /// How many decisions are in the filter's time and team, whatever its rule and reason. Reads an index of all of them.
     package func count(_ filter: DecisionFilter) throws(StoreFailure) -> Int {
         try database.read { connection throws(StoreFailure) in
             try connection.value("SELECT COUNT(*) FROM decisions d WHERE \(Self.condition(filter, connection))") ?? 0
         }
-    }
-
-    /// Hashes of the policies that logged decisions and statuses refer to.
-    package func policyHashes() throws(StoreFailure) -> Set<String> {
-        Set(try database.values("SELECT policy_hash FROM decisions UNION SELECT policy_hash FROM status_decisions"))
     }
 
     private static func condition(_ filter: DecisionFilter, _ connection: any DatabaseConnection) throws(StoreFailure) -> SQL {
@@ -61,34 +62,46 @@ package struct DecisionRepository: Sendable {
             ?? time
     }
 
+    /// Where a page ended: in the order of time, in which an index has them. In that of their numbers, a log of years would be
+    /// read for a day of it, or sorted for each page.
+    private struct Place {
+        let time: Int64
+        let number: Int64
+    }
+
     /// Rule and reason are looked for here: they are in lists of words.
+    /// - Returns: what the filter admits of the page, and where it ended; nil at the end of the log.
     private func page(
-        _ filter: DecisionFilter, isAscending: Bool, from start: Int64, limit: Int
-    ) throws(StoreFailure) -> ([LoggedDecision], next: Int64?) {
-        var found: [LoggedDecision] = []
-        var place = start
-        while true {
-            let rows = try database.read { connection throws(StoreFailure) in
-                let condition = try Self.condition(filter, connection)
-                let page: SQL = isAscending ? "d.id > \(place) ORDER BY d.id" : "d.id < \(place) ORDER BY d.id DESC"
-                let rows = try connection.rows("\(Self.select) WHERE \(condition) AND \(page) LIMIT \(Self.batch)")
-                return try rows.map(LoggedDecision.init(row:)).map { decision throws(StoreFailure) in
-                    guard filter.admits(decision.record) else { return (decision, false) }
-                    return (try connection.withChecks(decision), true)
-                }
-            }
-            for (decision, isAdmitted) in rows {
-                place = decision.number
-                if isAdmitted { found.append(decision) }
-                if found.count == limit { return (found, place) }
-            }
-            if rows.count < Int(Self.batch) { return (found, nil) }
+        _ filter: DecisionFilter, isAscending: Bool, beyond place: Place?
+    ) throws(StoreFailure) -> (admitted: [LoggedDecision], last: Place?) {
+        var filter = filter
+        var onward: SQL = ""
+        if let place {
+            if isAscending { filter.since = place.time } else { filter.until = place.time + 1 }
+            onward =
+                isAscending
+                ? "AND (d.evaluated_at > \(place.time) OR d.id > \(place.number))"
+                : "AND (d.evaluated_at < \(place.time) OR d.id < \(place.number))"
+        }
+        let order: SQL = isAscending ? "d.evaluated_at, d.id" : "d.evaluated_at DESC, d.id DESC"
+        return try database.read { connection throws(StoreFailure) in
+            let rows = try connection.rows(
+                "\(Self.select) AND \(Self.condition(filter, connection)) \(onward) ORDER BY \(order) LIMIT \(Self.batch)")
+            let decisions = try rows.map(LoggedDecision.init(row:))
+            return (
+                try decisions.filter { filter.admits($0.record) }.map { decision throws(StoreFailure) in
+                    try connection.withChecks(decision)
+                },
+                rows.count < Int(Self.batch)
+                    ? nil : decisions.last.map { Place(time: $0.record.evaluatedAt, number: $0.number) }
+            )
         }
     }
 
     /// Deletes decisions evaluated before a time, statuses given before it and snoozes that ended before it, at most `limit` of
     /// each; gives the number. Checks and labels of theirs stay with their own retention.
-    package func deleteExpired(before cutoff: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+    /// - Parameter limit: a row is long, and its account's page of an index is another one each time: some ten milliseconds.
+    package func deleteExpired(before cutoff: Int64, limit: Int = 250) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """
@@ -104,14 +117,14 @@ package struct DecisionRepository: Sendable {
         }
     }
 
+    /// CROSS JOIN: SQLite begins with the log, and not with the few teams, and so keeps to the order of an index.
     fileprivate static let select: SQL = """
         SELECT d.id, d.decision_id, d.team_id, d.client_id, d.grant_id, d.app_account, d.claimed_event, d.event, d.decision,
             d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.shadow, d.snoozed, d.for_review, d.overridden_by,
             d.signals, d.policy_name, d.policy_version, d.policy_hash, d.real_user_status, d.credential_state, d.upgrade_result,
             d.degraded, d.evaluated_at, d.expires_at, t.handle AS team, d.label, d.labelled_at
-        FROM decisions d JOIN teams t ON t.id = d.team_id AND t.removed_at IS NULL
+        FROM decisions d CROSS JOIN teams t WHERE t.id = d.team_id AND t.removed_at IS NULL
         """
-
 }
 
 extension DatabaseConnection {
@@ -202,7 +215,7 @@ extension DatabaseConnection {
 
     /// A decision by its id, with what came of it.
     func decision(_ id: String, team: Int64?) throws(StoreFailure) -> LoggedDecision? {
-        guard let row = try row("\(DecisionRepository.select) WHERE d.decision_id = \(id)") else { return nil }
+        guard let row = try row("\(DecisionRepository.select) AND d.decision_id = \(id)") else { return nil }
         let decision = try LoggedDecision(row: row)
         guard team == nil || decision.record.teamNumber == team else { return nil }
         return try withChecks(decision)

@@ -253,34 +253,31 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Deleting
 
-    /// Policies that nothing here needs any more: no name stands for them, no rollback goes back to them, no host decides by
-    /// them. Decisions may still refer to them.
-    package func unneeded(addedBefore time: Int64) throws(StoreFailure) -> [String] {
-        try database.values("SELECT hash FROM policies WHERE \(Self.isUnneeded(addedBefore: time))")
-    }
+    /// Seconds for which a host may go on deciding by a policy that was replaced. Until a host says otherwise it is kept anyway.
+    private static let hostDelay: Int64 = 30 * 86_400
 
-    /// Deletes those of the policies that are still unneeded, and what hosts said that have been silent since; gives the number
-    /// of policies.
-    package func delete(_ hashes: [String], addedBefore time: Int64) throws(StoreFailure) -> Int {
+    /// Deletes policies added before a time that nothing needs any more, and what hosts said that have been silent since: no name
+    /// stands for them, no rollback goes back to them, no host decides by them, and they were replaced before anything that the
+    /// log still has. To look for their hashes there would read all of it.
+    /// - Returns: how many policies.
+    package func deleteUnneeded(addedBefore time: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM policy_hosts WHERE at < \(time)")
-            var count = 0
-            for hash in hashes {
-                count += try connection.run(
-                    "DELETE FROM policies WHERE \(Self.isUnneeded(addedBefore: time)) AND hash = \(hash)")
-            }
-            return count
+            let oldest = [
+                try connection.value("SELECT evaluated_at FROM decisions ORDER BY evaluated_at LIMIT 1", Int64.self),
+                try connection.value("SELECT decided_at FROM status_decisions ORDER BY decided_at LIMIT 1", Int64.self),
+            ].compactMap { $0 }.min()
+            return try connection.run(
+                """
+                DELETE FROM policies WHERE added_at < \(time) AND hash NOT IN (SELECT hash FROM policy_names)
+                AND hash NOT IN (SELECT serving FROM policy_hosts WHERE serving IS NOT NULL)
+                AND hash NOT IN (
+                    SELECT hash_before FROM policy_changes WHERE hash_before IS NOT NULL AND id IN (
+                        SELECT MAX(id) FROM policy_changes WHERE action = 'activate' AND undone = 0 GROUP BY name))
+                AND NOT EXISTS (SELECT 1 FROM policy_changes c WHERE c.hash_before = policies.hash
+                    AND c.at >= \((oldest ?? .max) - Self.hostDelay))
+                """)
         }
-    }
-
-    private static func isUnneeded(addedBefore time: Int64) -> SQL {
-        """
-        added_at < \(time) AND hash NOT IN (SELECT hash FROM policy_names)
-        AND hash NOT IN (SELECT serving FROM policy_hosts WHERE serving IS NOT NULL)
-        AND hash NOT IN (
-            SELECT hash_before FROM policy_changes WHERE hash_before IS NOT NULL AND id IN (
-                SELECT MAX(id) FROM policy_changes WHERE action = 'activate' AND undone = 0 GROUP BY name))
-        """
     }
 
     // MARK: Hosts
@@ -317,16 +314,5 @@ extension PolicyChange {
         try self.init(
             number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], name: row["name"],
             version: row["version"], hash: row["hash"], hashBefore: row["hash_before"], detail: row["detail"])
-    }
-}
-
-extension Store {
-    /// Deletes policies added before a time that are not active, to which no rollback leads, by which no host decides and to
-    /// which no logged decision refers; gives their number. The log is only read where there is something to delete.
-    package func deleteUnneededPolicies(addedBefore time: Int64) throws(StoreFailure) -> Int {
-        let candidates = try policies.unneeded(addedBefore: time)
-        guard !candidates.isEmpty else { return 0 }
-        let referred = try decisions.policyHashes()
-        return try policies.delete(candidates.filter { !referred.contains($0) }, addedBefore: time)
     }
 }

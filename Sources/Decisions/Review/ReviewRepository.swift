@@ -21,6 +21,9 @@ package struct ReviewRepository: Sendable {
         AND NOT EXISTS (SELECT 1 FROM checks c WHERE c.decision_id = d.decision_id AND c.passed_at IS NOT NULL)
         """
 
+    /// As the index of those that can be listed says it.
+    private static let isIndexed: SQL = "(d.for_review = 1 OR d.decision = 'require_verification')"
+
     /// Decisions to look at, the newest first.
     package func list(_ filter: ReviewFilter, limit: Int, now: Int64) throws(StoreFailure) -> [ReviewItem] {
         try database.read { connection throws(StoreFailure) in
@@ -33,15 +36,16 @@ package struct ReviewRepository: Sendable {
                 case nil: "(d.for_review = 1 OR o.created_at IS NOT NULL OR \(incomplete))"
                 }
             var condition: SQL = "d.evaluated_at >= \(filter.since) AND \(cause)"
-            if let team = filter.team { condition = "\(condition) AND d.team_id = \(try connection.team(team).number)" }
+            // With a sign, so that SQLite does not read all of the team's.
+            if let team = filter.team { condition = "\(condition) AND +d.team_id = \(try connection.team(team).number)" }
             if !filter.includesLabelled { condition = "\(condition) AND d.label IS NULL" }
             let rows = try connection.rows(
                 """
                 SELECT d.decision_id, o.created_at AS objected_at, CASE WHEN \(incomplete) THEN 1 ELSE 0 END AS is_incomplete,
                     (SELECT COUNT(*) FROM review_notes n WHERE n.decision_id = d.decision_id) AS notes
-                FROM decisions d JOIN teams t ON t.id = d.team_id AND t.removed_at IS NULL
-                LEFT JOIN decision_objections o ON o.decision_id = d.decision_id
-                WHERE \(condition) ORDER BY d.id DESC LIMIT \(limit)
+                FROM decisions d CROSS JOIN teams t LEFT JOIN decision_objections o ON o.decision_id = d.decision_id
+                WHERE t.id = d.team_id AND t.removed_at IS NULL AND \(Self.isIndexed) AND \(condition)
+                ORDER BY d.evaluated_at DESC, d.id DESC LIMIT \(limit)
                 """)
             var items: [ReviewItem] = []
             for row in rows {

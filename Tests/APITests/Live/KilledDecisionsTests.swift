@@ -51,7 +51,7 @@ import Testing
         defer { try? installation.close() }
         let store = installation.store
         func logged() throws -> Set<String> {
-            Set(try store.decisions.newest(DecisionFilter(), limit: 100_000).0.map(\.record.id))
+            Set(try store.decisions.newest(DecisionFilter(), limit: 100_000).map(\.record.id))
         }
         /// Its id, where it was answered.
         func ask(_ body: String) throws -> String? {

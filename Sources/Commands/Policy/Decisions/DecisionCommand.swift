@@ -71,7 +71,7 @@ struct DecisionCommand: ParsableCommand {
                 }
                 filter.since = start
             }
-            let found = try installation.withStore { try $0.decisions.newest(filter, limit: limit).0 }
+            let found = try installation.withStore { try $0.decisions.newest(filter, limit: limit) }
             if csv { return CSVLines.print(found) }
             let header = ["TIME", "DECISION", "TEAM", "EVENT", "ANSWER", "REASONS", "OUTCOMES"]
             try output.print(found, header, json: members) { logged in

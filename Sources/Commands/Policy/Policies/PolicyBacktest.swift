@@ -39,9 +39,9 @@ struct PolicyBacktest: ParsableCommand {
             let filter = try period.filter(now: now)
             let slice: Int64 = now - (filter.since ?? 0) <= 4 * 86_400 ? 3_600 : 86_400
             var run = try BacktestRun(referred.policy, store: store, filter: filter, sliceSeconds: slice, now: now)
-            let bar = ProgressBar(total: try store.decisions.count(filter))
+            let bar = DecisionBar(filter, now: now)
             defer { bar.clear() }
-            try run.run { bar.update(done: $0, count: $0, of: "decisions") }
+            try run.run(progress: bar.update)
             bar.clear()
             if let html {
                 let page = BacktestPage(run.backtest, label: referred.label, leftOut: run.leftOut, madeAt: now)
@@ -116,4 +116,21 @@ extension OutcomeCounts {
             "fraudulent": fraudulent,
         ]
     }
+}
+
+/// How far a walk through the log is, by time: to count what is in it first would read as much again.
+struct DecisionBar {
+    private let bar: ProgressBar
+    private let start: Int64
+
+    init(_ filter: DecisionFilter, now: Int64) {
+        start = filter.since ?? 0
+        bar = ProgressBar(total: Int(now - start))
+    }
+
+    func update(_ read: Int, _ last: LoggedDecision) {
+        bar.update(done: Int(last.record.evaluatedAt - start), count: read, of: "decisions")
+    }
+
+    func clear() { bar.clear() }
 }

@@ -23,17 +23,13 @@ struct PolicyStats: ParsableCommand {
             let now = PosternClock.now()
             let filter = try period.filter(now: now)
             var statistics = PolicyStatistics(now: now)
-            let bar = ProgressBar(total: try store.decisions.count(filter))
+            let bar = DecisionBar(filter, now: now)
             defer { bar.clear() }
-            var place: Int64 = 0
             var read = 0
-            while true {
-                let (decisions, next) = try store.decisions.oldest(filter, after: place, limit: 2_000)
+            try store.decisions.walk(filter) { decisions in
                 for decision in decisions { statistics.add(decision) }
                 read += decisions.count
-                bar.update(done: read, count: read, of: "decisions")
-                guard let next else { break }
-                place = next
+                if let last = decisions.last { bar.update(read, last) }
             }
             bar.clear()
             if output.json { return try printJSON(Self.members(statistics)) }

@@ -48,8 +48,8 @@ package enum Engine: String, CaseIterable, Sendable {
 }
 
 package enum Seeding {
-    /// Rows of one transaction, so that the log of SQLite does not grow to the size of the database.
-    private static let part = 250_000
+    /// Rows of one transaction: less than a second's worth, so that SQLite's write-ahead log can be moved between two.
+    private static let part = 25_000
     package static let domain = "relay.example"
     package static let team = "bench"
     package static let clientID = "com.bench.app"

@@ -65,5 +65,12 @@ extension Migration {
         Migration(65, "issuedKeys", PackageResources._065_issuedKeys_sql),
         Migration(66, "sourceCodes", PackageResources._066_sourceCodes_sql),
         Migration(67, "reviewIndex", PackageResources._067_reviewIndex_sql),
+        Migration(68, "servedPolicies", PackageResources._068_servedPolicies_sql),
+        Migration(69, "auditSubjects", PackageResources._069_auditSubjects_sql),
+        Migration(70, "eventsOfEndpoints", PackageResources._070_eventsOfEndpoints_sql),
+        Migration(71, "writtenInboxes", PackageResources._071_writtenInboxes_sql),
+        Migration(72, "externalSubjects", PackageResources._072_externalSubjects_sql),
+        Migration(73, "unverifiedInboxes", PackageResources._073_unverifiedInboxes_sql),
+        Migration(74, "toldRefusals", PackageResources._074_toldRefusals_sql),
     ]
 }

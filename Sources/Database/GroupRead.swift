@@ -1,6 +1,7 @@
 // Group read: what many ask to be read at the same time is read on one snapshot, by one thread.
 
 import Concurrency
+import Glibc
 import Synchronization
 
 /// Runs reads of many callers on common snapshots, on its own few threads. What a snapshot costs to begin and to end, and what
@@ -18,22 +19,36 @@ package final class GroupRead: Sendable {
         var isClosed = false
         /// Threads that are at work, or were told to be.
         var awake = 0
+        /// Blocks of 512 octets that a read had to wait for lately.
+        var blocks = 0.0
+
+        /// Whether reads wait for a disk, which serves many side by side. They then go to many threads; those that find all in
+        /// memory to few, as waking a thread takes longer than such a read.
+        var isOfDisk: Bool { blocks > 4 }
+        var mostThreads: Int { isOfDisk ? GroupRead.threads : GroupRead.threads / 2 }
+        /// How many one thread takes.
+        var share: Int { isOfDisk ? min(GroupRead.batch, jobs.count / GroupRead.threads + 1) : GroupRead.batch }
+        /// The thread that is at work takes what gathers meanwhile; a further one helps where that is more than it can.
+        var needsThread: Bool { awake < mostThreads && (isOfDisk || jobs.count > awake * GroupRead.batch / 2) }
     }
 
     /// Reads that may wait: beyond it callers get `resources`.
     package static let capacity = 10_000
-    /// Reads on one snapshot: with a slow disk no one waits for more than these.
+    /// Reads on one snapshot at most.
     private static let batch = 16
-    /// Threads; as many as read from a disk side by side.
-    private static let threads = 4
+    /// Threads; as many as read from a disk side by side. Half of them where reads are of memory.
+    private static let threads = 8
 
     private let database: any Database
+    private let blocksRead: @Sendable () -> Int
     private let state = Mutex(State())
     private let wakeUp = SystemSemaphore()
 
     /// Starts the threads; end them with `close`.
-    package init(_ database: any Database) {
+    /// - Parameter blocksRead: blocks that the thread that asks has read from a disk so far.
+    package init(_ database: any Database, blocksRead: @escaping @Sendable () -> Int = blocksOfThread) {
         self.database = database
+        self.blocksRead = blocksRead
         for _ in 0..<Self.threads { SystemThread.detach { [self] in work() } }
     }
 
@@ -62,8 +77,7 @@ package final class GroupRead: Sendable {
             let (isTaken, wakes) = state.withLock { state in
                 guard !state.isClosed, state.jobs.count < Self.capacity else { return (false, false) }
                 state.jobs.append(job)
-                // The thread that is at work takes what gathers meanwhile; a further one helps where that is more than it can.
-                guard state.awake < Self.threads, state.jobs.count > state.awake * Self.batch / 2 else { return (true, false) }
+                guard state.needsThread else { return (true, false) }
                 state.awake += 1
                 return (true, true)
             }
@@ -81,9 +95,12 @@ package final class GroupRead: Sendable {
     private func work() {
         while true {
             wakeUp.wait()
+            var (before, done) = (0, 0)
             while true {
+                let blocks = blocksRead()
                 let (jobs, isClosed) = state.withLock { state in
-                    let jobs = Array(state.jobs.prefix(Self.batch))
+                    if done > 0 { state.blocks += (Double(blocks - before) / Double(done) - state.blocks) / 16 }
+                    let jobs = Array(state.jobs.prefix(state.share))
                     state.jobs.removeFirst(jobs.count)
                     // In the same step as the look at what waits: nothing that comes later is left lying.
                     if jobs.isEmpty { state.awake = max(0, state.awake - 1) }
@@ -93,9 +110,20 @@ package final class GroupRead: Sendable {
                     if isClosed { return }
                     break
                 }
+                (before, done) = (blocks, jobs.count)
                 read(jobs)
             }
         }
+    }
+
+    /// RUSAGE_THREAD, which Glibc's module leaves out.
+    private static let ofThread: Int32 = 1
+
+    /// Blocks of 512 octets that this thread has waited for so far. With PostgreSQL it is the server that waits for the disk.
+    package static func blocksOfThread() -> Int {
+        var usage = rusage()
+        getrusage(ofThread, &usage)
+        return usage.ru_inblock
     }
 
     private func read(_ jobs: [Job]) {

@@ -40,6 +40,8 @@ package struct LocalFacts: Sendable {
     package var policyProblems: [String]?
     /// What the engine finds wrong with the file, a line each; nil where it could not be asked.
     package var damage: [String]?
+    /// How many octets the file has, and how many were the most to be looked through; nil where that was done.
+    package var unchecked: (size: Int64, limit: Int64)?
     /// Whether this machine's clock is kept by another one; nil where nothing here can tell.
     package var isClockKept: Bool?
     /// Which hosts' clocks differ; nil where none do.
@@ -118,6 +120,13 @@ package enum LocalChecks {
                     : .broken(
                         "database integrity", "the database is damaged: \(damage.joined(separator: "; "))",
                         remedy: "stop postern serve, keep \(facts.databasePath) for later, and restore the last backup"))
+        }
+        if let (size, limit) = facts.unchecked {
+            checks.append(
+                .ok(
+                    "database integrity",
+                    "not checked: the file has \(size >> 20) MiB, and above \(limit >> 20) MiB that takes too long here; "
+                        + "postern backup checks the copy that it makes"))
         }
         if let mode = facts.databaseMode, mode & 0o077 != 0 {
             checks.append(

@@ -13,10 +13,13 @@ import Relay
 import Support
 
 package enum LocalProbe {
+    /// The largest database, in octets, that is looked through: some ten seconds' worth. Before a start: a second's.
+    private static let (checkedOctets, checkedBeforeStart): (Int64, Int64) = (4 << 30, 256 << 20)
+
     /// Looks at everything; nothing is migrated and nothing is changed.
-    /// - Parameter asksService: whether the service that runs is asked too.
+    /// - Parameter isBeforeStart: whether the service that runs is not asked, and only a small database is looked through.
     package static func gather(
-        flag: String?, environment: [String: String], set: [String], now: Int64, asksService: Bool = true
+        flag: String?, environment: [String: String], set: [String], now: Int64, isBeforeStart: Bool = false
     ) -> LocalFacts {
         var facts = LocalFacts()
         facts.now = now
@@ -31,13 +34,14 @@ package enum LocalProbe {
         facts.databasePath = "\(configuration.database)"
         facts.isOnServer = configuration.database.path == nil
         facts.socket = configuration.milter.socket
-        if asksService {
+        if !isBeforeStart {
             askService(&facts, configuration)
             facts.isClockKept = ClockKeeper.ask()
         }
         var keys: KeyRing?
         do { keys = try KeyFile.read(path: configuration.keyFilePath) } catch { facts.keyFile = .trouble("\(error)") }
-        examineDatabase(&facts, configuration, keys, now: now)
+        examineDatabase(
+            &facts, configuration, keys, checking: isBeforeStart ? checkedBeforeStart : checkedOctets, now: now)
         return facts
     }
 
@@ -53,10 +57,15 @@ package enum LocalProbe {
         }
     }
 
-    private static func examineDatabase(_ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?, now: Int64) {
+    private static func examineDatabase(
+        _ facts: inout LocalFacts, _ configuration: Configuration, _ keys: KeyRing?, checking limit: Int64, now: Int64
+    ) {
         if let path = configuration.database.path {
             var status = stat()
-            if stat(path, &status) == 0 { facts.databaseMode = status.st_mode & 0o7777 }
+            if stat(path, &status) == 0 {
+                facts.databaseMode = status.st_mode & 0o7777
+                if status.st_size > limit { facts.unchecked = (Int64(status.st_size), limit) }
+            }
             if let space = DiskSpace(of: (path as NSString).deletingLastPathComponent) {
                 (facts.freeOctets, facts.totalOctets) = (space.free, space.total)
             }
@@ -81,7 +90,7 @@ package enum LocalProbe {
             facts.removals = try StatusReport.removals(store, now)
             facts.receivers = try StatusReport.receivers(store)
             // PostgreSQL has no check of this kind that a client may ask for; its own pg_amcheck is the way.
-            if configuration.database.path != nil {
+            if facts.unchecked == nil, configuration.database.path != nil {
                 facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter { $0 != "ok" }
             }
             facts.policyRefusals = try store.policies.hosts().filter { facts.now - $0.at <= PolicyHostState.silence }.compactMap(

@@ -13,7 +13,7 @@ package enum StartChecks {
     ///   - set: `key=value` texts, above file and environment.
     ///   - now: seconds since 1970.
     package static func run(flag: String?, environment: [String: String], set: [String], now: Int64) -> [Check] {
-        let facts = LocalProbe.gather(flag: flag, environment: environment, set: set, now: now, asksService: false)
+        let facts = LocalProbe.gather(flag: flag, environment: environment, set: set, now: now, isBeforeStart: true)
         var checks = LocalChecks.ofStore(facts)
         guard let (configuration, resolved) = try? Installation.configuration(flag: flag, environment: environment, set: set)
         else { return checks }

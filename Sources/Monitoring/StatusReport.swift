@@ -58,7 +58,7 @@ package struct StatusReport: Encodable, Sendable {
         hosts = entries.filter { entry in !entries.contains { $0.isSuccessor(of: entry, now: now) } }
         let teams = try store.teams.all()
         self.teams = teams.count
-        accounts = try teams.map { team throws(StoreFailure) in try store.teams.dependents(team.id).accounts }.reduce(0, +)
+        accounts = try teams.map { team throws(StoreFailure) in try store.teams.accountCount(team.id) }.reduce(0, +)
         removals = try store.removals.backlog()
         warnings = try Self.warnings(installation, hosts, minutes + recent, now)
     }

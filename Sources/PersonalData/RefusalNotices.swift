@@ -38,28 +38,45 @@ extension UserExportRepository {
         }
     }
 
-    /// Takes the messages that are due, so that no one else does, at most `limit`.
-    /// - Parameter now: seconds since 1970.
-    package func takeRefusalNotices(now: Int64, limit: Int = 20) throws(StoreFailure) -> [RefusalNotice] {
+    /// What a user may be told of now.
+    private static func fresh(_ now: Int64) -> SQL {
         let kinds = RefusalKind.told.dropFirst().reduce("\(RefusalKind.told[0])" as SQL) { "\($0), \($1)" }
-        let fresh: SQL = """
+        return """
             FROM account_refusals x JOIN accounts a ON a.id = x.account_id JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
             WHERE x.day > \(Day.number(now) - 7) AND x.kind IN (\(kinds)) AND NOT EXISTS (
                 SELECT 1 FROM account_refusals_told d WHERE d.account_id = x.account_id AND d.kind = x.kind
-                    AND d.told_at >= \(Self.forgotten(now)))
+                    AND d.told_at >= \(forgotten(now)))
             """
-        return try database.write(.durable) { connection throws(StoreFailure) in
-            let users = try connection.rows(
+    }
+
+    /// Users who may be told now.
+    private static func ready(_ now: Int64) -> SQL {
+        """
+        FROM users u JOIN inboxes i ON i.user_id = u.id AND i.is_default = 1 AND i.verified_at IS NOT NULL AND i.suspended_at IS NULL
+        WHERE u.wants_refusals = 1 AND (u.refusals_told_at IS NULL OR u.refusals_told_at <= \(now - pause))
+        """
+    }
+
+    /// The users whose messages are due, by the store's numbers, at most `limit`. Looks through what a week's mail was refused for.
+    /// - Parameter now: seconds since 1970, as in `takeRefusalNotices`.
+    package func usersToTell(now: Int64, limit: Int) throws(StoreFailure) -> [Int64] {
+        try database.values(
+            "SELECT u.id \(Self.ready(now)) AND u.id IN (SELECT a.user_id \(Self.fresh(now))) ORDER BY u.id LIMIT \(limit)")
+    }
+
+    /// Takes the messages to users that are due, so that no one else does. A few users at a time: others wait to write.
+    package func takeRefusalNotices(of users: [Int64], now: Int64) throws(StoreFailure) -> [RefusalNotice] {
+        try database.write(.durable) { connection throws(StoreFailure) in
+            let users = try connection.rows(for: users) {
                 """
-                SELECT u.id, u.handle, u.refusals_told_at, i.address_key, i.address_sealed
-                FROM users u JOIN inboxes i ON i.user_id = u.id AND i.is_default = 1 AND i.verified_at IS NOT NULL
-                    AND i.suspended_at IS NULL
-                WHERE u.wants_refusals = 1 AND (u.refusals_told_at IS NULL OR u.refusals_told_at <= \(now - Self.pause))
-                    AND u.id IN (SELECT a.user_id \(fresh)) ORDER BY u.id LIMIT \(limit)
-                """)
-            return try users.map { row throws(StoreFailure) in
+                SELECT u.id, u.handle, u.refusals_told_at, i.address_key, i.address_sealed \(Self.ready(now)) AND u.id IN \($0)
+                """
+            }
+            var notices: [RefusalNotice] = []
+            for row in users {
                 let user: Int64 = try row["id"]
-                let found = try connection.rows("SELECT DISTINCT x.account_id, x.kind \(fresh) AND a.user_id = \(user)")
+                let found = try connection.rows("SELECT DISTINCT x.account_id, x.kind \(Self.fresh(now)) AND a.user_id = \(user)")
+                guard !found.isEmpty else { continue }
                 var told: Set<RefusalKind> = []
                 for row in found {
                     let (account, kind): (Int64, RefusalKind) = try (row["account_id"], row["kind"])
@@ -71,10 +88,12 @@ extension UserExportRepository {
                     told.insert(kind)
                 }
                 try connection.run("UPDATE users SET refusals_told_at = \(now) WHERE id = \(user)")
-                return try RefusalNotice(
-                    userID: row["handle"], inbox: sealer.inbox(row, user: user), kinds: told, user: user,
-                    toldBefore: row["refusals_told_at"])
+                notices.append(
+                    try RefusalNotice(
+                        userID: row["handle"], inbox: sealer.inbox(row, user: user), kinds: told, user: user,
+                        toldBefore: row["refusals_told_at"]))
             }
+            return notices
         }
     }
 

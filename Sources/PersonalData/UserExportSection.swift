@@ -309,7 +309,7 @@ struct UserExportSection: Sendable {
                     ("detail", .text, "detail"),
                 ],
                 """
-                FROM audit WHERE subject = \("user:\(id)") OR subject IN (SELECT 'account:' || CAST(a.id AS TEXT)
+                FROM audit WHERE subject IN (SELECT CAST(\("user:\(id)") AS TEXT) UNION ALL SELECT 'account:' || CAST(a.id AS TEXT)
                     FROM accounts a JOIN teams b ON b.id = a.team_id AND b.removed_at IS NULL
                 WHERE a.user_id = \(user)) ORDER BY id
                 """),

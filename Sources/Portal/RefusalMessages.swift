@@ -18,17 +18,27 @@ extension PortalPage {
 
     /// Messages that are taken at once; a mail server that takes none keeps housekeeping no longer than the first of them does.
     private static let batch = 20
+    /// Users that are looked for at a time: to look for them reads all of a week.
+    private static let users = 10_000
 
     /// Writes the messages that are due. Blocks until the mail server has them; from the first on that it does not take they are
     /// due again.
     package func tellOfRefusals() throws(StoreFailure) {
-        while try tellSome() {}
+        while true {
+            let users = try store.persons.usersToTell(now: now(), limit: Self.users)
+            var rest = users[...]
+            while !rest.isEmpty {
+                guard try tell(Array(rest.prefix(Self.batch))) else { return }
+                rest = rest.dropFirst(Self.batch)
+            }
+            guard users.count == Self.users else { return }
+        }
     }
 
-    /// Whether all that were taken left, and there may be more.
-    private func tellSome() throws(StoreFailure) -> Bool {
+    /// Whether all that were due left.
+    private func tell(_ users: [Int64]) throws(StoreFailure) -> Bool {
         let time = now()
-        let notices = try store.persons.takeRefusalNotices(now: time, limit: Self.batch)
+        let notices = try store.persons.takeRefusalNotices(of: users, now: time)
         for (index, notice) in notices.enumerated() {
             do {
                 let language = try mailer.language(of: notice.userID)
@@ -42,7 +52,7 @@ extension PortalPage {
                 return false
             }
         }
-        return notices.count == Self.batch
+        return true
     }
 
     /// Why mail was refused, in plain words.

@@ -110,18 +110,20 @@ struct HousekeepingService: Service {
             guard let lock = held else { return }
             defer { lock.release() }
             let (steps, store, now, time) = (DeletionSteps(pool: pool), store, now, now())
-            try await steps.run { try store.tokens.deleteExpired(now: time) }
-            try await steps.run { try store.provider.deleteExpired(now: time) }
-            try await steps.run { try store.tombstones.deleteExpired(now: time) }
-            try await steps.run { try store.transfers.endExpired(now: time) }
-            try await steps.run { try store.externalEvents.deleteExpired(now: time) }
-            try await steps.run { try store.verifications.deleteExpired(now: time) }
-            try await steps.run { try store.sourceClaims.deleteExpiredCodes(now: time) }
-            try await steps.run { try store.persons.deleteRefusals(now: time) }
-            try await pool.run { try store.addresses.endCounted(accounts: nil, now: time) }
-            try await steps.run { try store.users.removeDue(now: time) }
-            try await steps.run { try store.persons.deleteTold(now: time) }
-            for retention in try await pool.run({ try store.retention.all() }) { try await delete(retention, steps, now: time) }
+            try await goOn { try await steps.run { try store.tokens.deleteExpired(now: time) } }
+            try await goOn { try await steps.run { try store.provider.deleteExpired(now: time) } }
+            try await goOn { try await steps.run { try store.tombstones.deleteExpired(now: time) } }
+            try await goOn { try await steps.run { try store.transfers.endExpired(now: time) } }
+            try await goOn { try await steps.run { try store.externalEvents.deleteExpired(now: time) } }
+            try await goOn { try await steps.run { try store.verifications.deleteExpired(now: time) } }
+            try await goOn { try await steps.run { try store.sourceClaims.deleteExpiredCodes(now: time) } }
+            try await goOn { try await steps.run { try store.persons.deleteRefusals(now: time) } }
+            try await goOn { [pool] in try await pool.run { try store.addresses.endCounted(accounts: nil, now: time) } }
+            try await goOn { try await steps.run { try store.users.removeDue(now: time) } }
+            try await goOn { try await steps.run { try store.persons.deleteTold(now: time) } }
+            for retention in try await pool.run({ try store.retention.all() }) {
+                try await goOn { try await delete(retention, steps, now: time) }
+            }
             try await pool.run { [tellUsers] in
                 try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
                 try store.serviceStatus.deleteExpired(before: time - 86_400, minutes: time - 2 * StatusReport.hour)
@@ -131,8 +133,17 @@ struct HousekeepingService: Service {
         } catch is CancellationError {
             // The end: what is left undone has its turn after the next start.
         } catch {
-            logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])
+            complain(error)
         }
+    }
+
+    /// Deletes one kind of row. Where that fails, the others have their turn all the same.
+    private func goOn(_ delete: () async throws -> Void) async throws {
+        do { try await delete() } catch let end as CancellationError { throw end } catch { complain(error) }
+    }
+
+    private func complain(_ error: any Error) {
+        logger.warning("expired rows cannot be deleted yet", metadata: ["detail": "\(error)"])
     }
 
     /// Deletes what is older than it is kept.

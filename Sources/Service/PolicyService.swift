@@ -8,7 +8,7 @@ import HTTP
 import ServiceLifecycle
 
 /// Looks every two seconds whether other policies are to decide, by this host's administrator or another one's; deletes once an
-/// hour policies that are neither active nor bound, to which no rollback leads and to whose time the log does not go back.
+/// hour policies that nothing needs any more.
 struct PolicyService: Service {
     let policies: ActivePolicies
     let store: Store
@@ -37,9 +37,9 @@ struct PolicyService: Service {
             guard let lock = try store.database.lock("policies") else { return }
             defer { lock.release() }
             let count = try store.policies.deleteUnneeded(addedBefore: now() - Self.leastAge)
-            if count > 0 { logger.info("unreferenced policies deleted", metadata: ["count": "\(count)"]) }
+            if count > 0 { logger.info("unneeded policies deleted", metadata: ["count": "\(count)"]) }
         } catch {
-            logger.warning("unreferenced policies cannot be deleted yet", metadata: ["detail": "\(error)"])
+            logger.warning("unneeded policies cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 }

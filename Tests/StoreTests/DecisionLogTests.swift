@@ -357,9 +357,17 @@ import Testing
         _ = (record, store)
     }
 
-    @Test(arguments: Engine.all) func readsOfManyShareASnapshotAndFailAlone(_ engine: Engine) async throws {
+    /// From memory, and as if each had waited for a disk.
+    @Test(arguments: Engine.all, [0, 100]) func readsOfManyShareASnapshotAndFailAlone(_ engine: Engine, blocks: Int) async throws
+    {
         let test = try TestDecisions(engine)
-        let group = GroupRead(test.inner.database)
+        let asked = Mutex(0)
+        let group = GroupRead(test.inner.database) {
+            asked.withLock { asked in
+                asked += blocks
+                return asked
+            }
+        }
         defer { group.close() }
         let results = await withTaskGroup(of: (Int, Int64?).self) { tasks in
             for number in 0..<200 {

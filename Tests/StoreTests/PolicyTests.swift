@@ -175,6 +175,33 @@ import Testing
         #expect(try policies.hosts().map(\.host) == ["mx2"])
     }
 
+    /// A host on which the active policy does not load decides by the last one that did, however long ago that was replaced.
+    @Test(arguments: Engine.all) func aPolicyThatAHostFellBackToStaysAsLongAsTheLogHasThatTime(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let policies = test.store.policies
+        for version in ["1", "2", "3"] { _ = try policies.activate(policy("a", version), TestStore.change) }
+        let day: Int64 = 86_400
+        let fallback = TestStore.now + 100 * day
+        func host(serves version: String, at time: Int64) throws {
+            try policies.report(
+                host: "mx1",
+                [PolicyHostState(host: "mx1", name: "a", wanted: "w", serving: policy("a", version).hash, reason: nil, at: time)])
+        }
+        try host(serves: "1", at: fallback)
+        try host(serves: "3", at: fallback + 1)
+        func oldest(_ time: Int64) throws -> DecisionRecord {
+            DecisionRecord(
+                id: "rd_\(time)", teamNumber: 1, clientID: "c", claimedEvent: "sign_in", event: "sign_in", decision: "allow",
+                policyName: "a", policyVersion: "1", policyHash: policy("a", "1").hash, credentialState: "authorized",
+                evaluatedAt: time, expiresAt: time + 1)
+        }
+        try test.store.decisions.insert([oldest(fallback), oldest(fallback + 31 * day)])
+        #expect(try policies.deleteUnneeded(addedBefore: fallback) == 0)
+        _ = try test.store.decisions.deleteExpired(before: fallback + 1)
+        #expect(try policies.deleteUnneeded(addedBefore: fallback) == 1)
+        #expect(try policies.policies().map(\.version).sorted() == ["2", "3"])
+    }
+
     @Test(arguments: Engine.all) func onlyPoliciesThatNothingNeedsAreDeleted(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies

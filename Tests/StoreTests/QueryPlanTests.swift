@@ -2,7 +2,9 @@
 
 import Accounts
 import Decisions
+import Events
 import InternetMessage
+import PersonalData
 import PosternSQLite
 import Testing
 
@@ -123,16 +125,10 @@ extension QueryPlanTests {
     /// A log of years has a hundred million rows: a page of it, or what is to be reviewed, is found in the order of an index.
     @Test func pagesOfTheLogAndReviewsAreReadInOrderAndSortNothing() throws {
         let test = try TestStore(.sqlite)
-        /// Which index of the log each statement begins with that `ask` leads to.
         func expect(_ index: String, _ ask: (Store) throws -> Void) throws {
-            let recorder = RecordingDatabase(test.database)
-            try ask(Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]))
-            let ofLog = recorder.statements.filter { $0.key.contains("FROM decisions d") }
-            #expect(!ofLog.isEmpty)
-            for (sql, arguments) in ofLog {
-                let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }
-                #expect(plan.first?.hasPrefix("SEARCH d USING INDEX \(index) ") == true, "\(sql): \(plan)")
-                #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(sql): \(plan)")
+            for plan in try plans(test, of: "FROM decisions d", ask) {
+                #expect(plan.first?.hasPrefix("SEARCH d USING INDEX \(index) ") == true, "\(plan)")
+                #expect(!plan.contains { $0.contains("TEMP B-TREE") }, "\(plan)")
             }
         }
         try expect("decisions_time") { store in
@@ -145,10 +141,82 @@ extension QueryPlanTests {
         }
         try expect("decisions_review") { store in
             for cause in ReviewCause.allCases + [nil] {
-                for team in ["juice", nil] {
-                    _ = try store.reviews.list(ReviewFilter(since: 1, team: team, cause: cause), limit: 1, now: 1_000_000)
-                }
+                guard cause != .objection else { continue }
+                _ = try store.reviews.list(ReviewFilter(since: 1, cause: cause), limit: 1, now: 1_000_000)
             }
+        }
+    }
+
+    /// What concerns one user in the audit, parked events among those of a week, and counters of what should not happen.
+    @Test func whatIsRareInLongTablesIsFoundByAnIndex() throws {
+        let test = try TestStore(.sqlite)
+        try test.user("u1")
+        func expect(_ step: String, of part: String, _ ask: (Store) throws -> Void) throws {
+            for plan in try plans(test, of: part, ask) { #expect(plan.contains { $0.hasPrefix(step) }, "\(plan)") }
+        }
+        try expect("SEARCH audit USING INDEX audit_subject", of: "FROM audit") { _ = try $0.persons.records(user: "u1", now: 1) }
+        try expect("SEARCH o USING COVERING INDEX outbox_endpoint (endpoint_id=? AND state=?)", of: "AS parked") { store in
+            _ = try store.endpoints.endpoints()
+            _ = try store.streams.all()
+        }
+        try expect("SEARCH c USING INDEX daily_counters_inboxes", of: "AS messages") {
+            _ = try $0.counters.inboxesWritten(since: 1)
+        }
+        try expect("SEARCH c USING INDEX daily_counters_complaints", of: "AS complaints") {
+            _ = try $0.complaints.days(team: 1, since: 1)
+        }
+        try expect("SEARCH audit USING INDEX audit_at", of: "FROM audit") {
+            _ = try $0.audit.entries(since: 1, actor: nil, action: "a", limit: 1)
+        }
+        try expect("SEARCH x USING INDEX external_identities_subject", of: "FROM external_identities x") { store in
+            let event = ExternalRiskEvent(
+                issuer: "https://other.example", jti: "1", subject: .named("s"), clientID: nil, kind: "sessions-revoked",
+                happenedAt: 1)
+            _ = try store.externalEvents.note(event, TestStore.change)
+        }
+        try expect("SEARCH outbox USING INDEX outbox_park", of: "park_at <=") { _ = try $0.outbox.parkExpired(now: 1) }
+        try expect("SEARCH o USING INDEX outbox_due", of: "e CROSS JOIN outbox o") {
+            _ = try $0.outbox.endImpossibleWaits(event: 1, endpoint: 1, now: 1)
+        }
+        try expect("SEARCH a USING INDEX accounts_team", of: "COALESCE(c.forwarding_on, 0)") {
+            _ = try $0.accountList.accounts(team: 1, limit: 1)
+        }
+        try expect(
+            "SEARCH idempotency_keys USING PRIMARY KEY (team_id=? AND endpoint=? AND key_mark=?)",
+            of: "DELETE FROM idempotency_keys"
+        ) { _ = try $0.idempotency.deleteExpired(now: 1) }
+        try expect(
+            "SEARCH account_refusals_told USING COVERING INDEX account_refusals_told_at", of: "DELETE FROM account_refusals_told"
+        ) {
+            _ = try $0.persons.deleteTold(now: 1)
+        }
+        try expect("SEARCH t USING INDEX account_transfers_end", of: "t.old_account") { _ = try $0.transfers.endExpired(now: 1) }
+        try expect("SEARCH outbox USING INDEX outbox_ended", of: "DELETE FROM outbox") { _ = try $0.outbox.deleteEnded(now: 1) }
+    }
+
+    @Test func objectionsAndReviewsOfATeamAreFoundByTheirOwnIndexes() throws {
+        let test = try TestStore(.sqlite)
+        let ofTeam = try plans(test, of: "AS is_incomplete") { store in
+            _ = try store.reviews.list(ReviewFilter(since: 1, team: "juice"), limit: 1, now: 1_000_000)
+        }
+        #expect(ofTeam.allSatisfy { $0.first?.hasPrefix("SEARCH d USING INDEX decisions_review_team ") == true }, "\(ofTeam)")
+        let objections = try plans(test, of: "AS is_incomplete") { store in
+            _ = try store.reviews.list(ReviewFilter(since: 1, cause: .objection), limit: 1, now: 1_000_000)
+        }
+        // All objections, and one decision of each.
+        #expect(
+            objections.allSatisfy { $0.contains { $0.hasPrefix("SEARCH d USING INDEX sqlite_autoindex_decisions") } },
+            "\(objections)")
+    }
+
+    /// How SQLite goes about each statement that `ask` leads to and that has `part` in it; at least one.
+    private func plans(_ test: TestStore, of part: String, _ ask: (Store) throws -> Void) throws -> [[String]] {
+        let recorder = RecordingDatabase(test.database)
+        try ask(Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]))
+        let statements = recorder.statements.filter { $0.key.contains(part) }
+        #expect(!statements.isEmpty)
+        return try statements.map { sql, arguments in
+            try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }
         }
     }
 }

@@ -35,15 +35,16 @@ package struct AccountListRepository: Sendable {
         team: Int64?, user: String? = nil, after: Int64 = 0, limit: Int
     ) throws(StoreFailure) -> [AccountSummary] {
         try database.read { connection throws(StoreFailure) in
-            let user = try user.map(connection.userNumber)
+            var conditions: [SQL] = ["1 = 1"]
+            if let team { conditions.append("a.team_id = \(team)") }
+            if let user { conditions.append("a.user_id = \(try connection.userNumber(user))") }
             let rows = try connection.rows(
                 """
                 SELECT a.id, t.handle AS team, u.handle AS user_handle, a.sub, c.local_part, c.domain,
                     COALESCE(c.forwarding_on, 0) AS forwarding_on, a.created_at
                 FROM accounts a JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL LEFT JOIN users u ON u.id = a.user_id
                 LEFT JOIN relay_addresses c ON c.account_id = a.id AND c.is_current = 1
-                WHERE a.id > \(after) AND (\(team ?? 0) = 0 OR a.team_id = \(team ?? 0))
-                    AND (\(user ?? 0) = 0 OR a.user_id = \(user ?? 0)) ORDER BY a.id LIMIT \(limit)
+                WHERE a.id > \(after) AND \(SQL.all(conditions)) ORDER BY a.id LIMIT \(limit)
                 """)
             return try rows.map { row throws(StoreFailure) in
                 let number: Int64 = try row["id"]

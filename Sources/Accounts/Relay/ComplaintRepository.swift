@@ -42,8 +42,8 @@ package struct ComplaintRepository: Sendable {
             // The number stands in the text, as the index is only taken for a number that is known beforehand.
             """
             SELECT c.day, SUM(c.count) AS complaints, COUNT(DISTINCT c.account_id) AS accounts
-            FROM daily_counters c JOIN accounts a ON a.id = c.account_id
-            WHERE c.kind = 21 AND c.day >= \(day) AND a.team_id = \(team)
+            FROM daily_counters c CROSS JOIN accounts a
+            WHERE c.kind = 21 AND c.day >= \(day) AND a.id = c.account_id AND a.team_id = \(team)
             GROUP BY c.day ORDER BY c.day DESC
             """
         ).map { row throws(StoreFailure) in

@@ -70,11 +70,12 @@ package struct CounterRepository: Sendable {
     /// accounts. Not those accounts of which the team was given the inbox itself.
     package func inboxesWritten(since day: Int64) throws(StoreFailure) -> [(team: String, messages: Int, accounts: Int)] {
         try database.rows(
+            // The number stands in the text, as the index is only taken for a number that is known beforehand.
             """
             SELECT t.handle, SUM(c.count) AS messages, COUNT(DISTINCT c.account_id) AS accounts
-            FROM daily_counters c JOIN accounts a ON a.id = c.account_id
-                JOIN teams t ON t.id = a.team_id AND t.removed_at IS NULL
-            WHERE c.kind = \(CounterKind.inboxWritten) AND c.day >= \(day) AND a.email_kind <> 'real'
+            FROM daily_counters c CROSS JOIN accounts a CROSS JOIN teams t
+            WHERE c.kind = 14 AND c.day >= \(day) AND a.id = c.account_id AND a.email_kind <> 'real'
+                AND t.id = a.team_id AND t.removed_at IS NULL
             GROUP BY t.handle ORDER BY t.handle
             """
         ).map { row throws(StoreFailure) in try (row["handle"], row["messages"], row["accounts"]) }
@@ -201,8 +202,8 @@ package struct CounterRepository: Sendable {
                 """)
             let marks = try connection.run(
                 """
-                DELETE FROM once_marks WHERE (account_id, purpose, mark) IN
-                    (SELECT account_id, purpose, mark FROM once_marks WHERE expires_at <= \(now) LIMIT \(limit))
+                DELETE FROM once_marks WHERE (mark, account_id, purpose) IN
+                    (SELECT mark, account_id, purpose FROM once_marks WHERE expires_at <= \(now) LIMIT \(limit))
                 """)
             let failures = try connection.run(
                 """

@@ -33,7 +33,7 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let rejoined = CounterKind(rawValue: 12)
     /// Messages refused because the leak check found the inbox after the rewriting: each is a fault to be fixed.
     package static let leakIncident = CounterKind(rawValue: 13)
-    /// Forwards in which the team wrote an address of the user's.
+    /// Forwards in which the team wrote an address of the user's. An index names this number.
     package static let inboxWritten = CounterKind(rawValue: 14)
     /// Replies in which the inbox in a quotation was hidden, as nothing showed that the team had written it.
     package static let quoteHidden = CounterKind(rawValue: 15)

@@ -53,6 +53,13 @@ package struct TeamRepository: Sendable {
             .map(Team.init(row:))
     }
 
+    /// How many accounts the team has.
+    package func accountCount(_ id: String) throws(StoreFailure) -> Int {
+        try database.read { connection throws(StoreFailure) in
+            try connection.value("SELECT COUNT(*) FROM accounts WHERE team_id = \(connection.team(id).number)") ?? 0
+        }
+    }
+
     /// What removing the team would take along.
     package func dependents(_ id: String) throws(StoreFailure) -> TeamDependents {
         try database.read { connection throws(StoreFailure) in

@@ -165,15 +165,17 @@ package struct TransferRepository: Sendable {
     /// Ends old accounts whose 60 days are over and that no grant is left of, at most `limit`; how many. No one is notified: the
     /// team that knew them gave them away.
     package func endExpired(now: Int64, limit: Int = 500) throws(StoreFailure) -> Int {
-        try database.write(.durable) { connection throws(StoreFailure) in
-            let old: [Int64] = try connection.values(
-                """
-                SELECT DISTINCT t.old_account FROM account_transfers t
-                WHERE t.ends_at <= \(now) AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)
-                    AND NOT EXISTS (SELECT 1 FROM account_transfers u
-                        WHERE u.old_account = t.old_account AND u.ends_at > \(now))
-                LIMIT \(limit)
-                """)
+        let isOver: SQL = """
+            t.ends_at <= \(now) AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)
+            AND NOT EXISTS (SELECT 1 FROM account_transfers u WHERE u.old_account = t.old_account AND u.ends_at > \(now))
+            """
+        // Most of them stay for what they have with other apps: all of these are passed over while no one waits to write.
+        let found: [Int64] = try database.values("SELECT t.old_account FROM account_transfers t WHERE \(isOver) LIMIT \(limit)")
+        guard !found.isEmpty else { return 0 }
+        return try database.write(.durable) { connection throws(StoreFailure) in
+            let old: [Int64] = try connection.values(for: Array(Set(found)).sorted()) {
+                "SELECT DISTINCT t.old_account FROM account_transfers t WHERE t.old_account IN \($0) AND \(isOver)"
+            }
             var rows = RemovalRepository.rows
             for account in old {
                 // What is too much for one transaction goes on in the next.

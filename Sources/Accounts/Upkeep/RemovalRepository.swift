@@ -181,7 +181,7 @@ package struct RemovalRepository: Sendable {
 private enum RemovedRows {
     struct Table {
         let name: String
-        /// Columns that tell rows apart.
+        /// Columns that tell rows apart, a number first only where all are: SQLite compares all of them as it does the first one.
         let key: String
         /// Which are meant.
         let condition: SQL
@@ -204,9 +204,9 @@ private enum RemovedRows {
     static func ofAccount(_ account: Int64) -> [Table] {
         [
             Table(name: "stored_tokens", key: "token", condition: "account_id = \(account)"),
-            Table(name: "once_marks", key: "account_id, purpose, mark", condition: "account_id = \(account)"),
+            Table(name: "once_marks", key: "mark, account_id, purpose", condition: "account_id = \(account)"),
             Table(name: "daily_counters", key: "account_id, day, kind", condition: "account_id = \(account)"),
-            Table(name: "account_refusals", key: "account_id, day, kind, domain", condition: "account_id = \(account)"),
+            Table(name: "account_refusals", key: "domain, account_id, day, kind", condition: "account_id = \(account)"),
         ] + ofGrants("grant_id IN (SELECT id FROM grants WHERE account_id = \(account))")
     }
 
@@ -223,11 +223,11 @@ private enum RemovedRows {
         return [
             Table(name: "decisions", key: "id", condition: "team_id = \(team)"),
             Table(name: "rejections", key: "id", condition: "team_id = \(team)"),
-            Table(name: "idempotency_keys", key: "team_id, endpoint, key_mark", condition: "team_id = \(team)"),
+            Table(name: "idempotency_keys", key: "key_mark, team_id, endpoint", condition: "team_id = \(team)"),
             Table(name: "transfer_subs", key: "transfer_sub", condition: "target_team = \(team)"),
-            Table(name: "upgraded_accounts", key: "team_id, app_account", condition: "team_id = \(team)"),
+            Table(name: "upgraded_accounts", key: "app_account, team_id", condition: "team_id = \(team)"),
             Table(
-                name: "live_list_entries", key: "list_id, generation, value",
+                name: "live_list_entries", key: "value, list_id, generation",
                 condition: "list_id IN (SELECT id FROM live_lists WHERE team_id = \(team))"),
             Table(name: "access_tokens", key: "token_hash", condition: ofItsApps),
             Table(name: "refresh_tokens", key: "id", condition: ofItsApps),

@@ -72,7 +72,8 @@ extension AuditRepository {
         }
         return try database.rows(
             """
-            SELECT id, at, actor, action, subject, detail FROM audit WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)
+            SELECT id, at, actor, action, subject, detail FROM audit WHERE \(SQL.all(conditions))
+            ORDER BY at DESC, id DESC LIMIT \(limit)
             """
         ).map { row throws(StoreFailure) in
             try AuditEntry(

@@ -83,10 +83,11 @@ package struct IdempotencyRepository: Sendable {
     /// Deletes keys begun longer than the retention ago, at most `limit`; gives the number.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
+            // No number first: SQLite compares all columns as it does the first one, and finds no octets or text as numbers.
             try connection.run(
                 """
-                DELETE FROM idempotency_keys WHERE (team_id, endpoint, key_mark) IN
-                    (SELECT team_id, endpoint, key_mark FROM idempotency_keys WHERE begun_at <= \(now - Self.retention)
+                DELETE FROM idempotency_keys WHERE (key_mark, team_id, endpoint) IN
+                    (SELECT key_mark, team_id, endpoint FROM idempotency_keys WHERE begun_at <= \(now - Self.retention)
                         LIMIT \(limit))
                 """)
         }

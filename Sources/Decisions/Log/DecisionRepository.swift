@@ -62,8 +62,8 @@ package struct DecisionRepository: Sendable {
             ?? time
     }
 
-    /// Where a page ended: in the order of time, in which an index has them. In that of their numbers, a log of years would be
-    /// read for a day of it, or sorted for each page.
+    /// Where a page ended. Pages are in the order of time, in which an index has the rows: in the order of their numbers a day of a
+    /// log of years would mean to read all of it, or to sort it for each page.
     private struct Place {
         let time: Int64
         let number: Int64
@@ -132,8 +132,8 @@ extension DatabaseConnection {
     func deleteSnoozes(endedBy time: Int64, limit: Int) throws(StoreFailure) -> Int {
         try run(
             """
-            DELETE FROM rule_snoozes WHERE (grant_id, policy_name, rule) IN (
-                SELECT grant_id, policy_name, rule FROM rule_snoozes WHERE expires_at <= \(time) LIMIT \(limit))
+            DELETE FROM rule_snoozes WHERE (policy_name, rule, grant_id) IN (
+                SELECT policy_name, rule, grant_id FROM rule_snoozes WHERE expires_at <= \(time) LIMIT \(limit))
             """)
     }
 }

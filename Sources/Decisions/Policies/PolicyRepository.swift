@@ -253,12 +253,12 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Deleting
 
-    /// Seconds for which a host may go on deciding by a policy that was replaced. Until a host says otherwise it is kept anyway.
+    /// Seconds after a host's last word in which it may still have decided by the same policy: one that cannot reach the store.
     private static let hostDelay: Int64 = 30 * 86_400
 
     /// Deletes policies added before a time that nothing needs any more, and what hosts said that have been silent since: no name
-    /// stands for them, no rollback goes back to them, no host decides by them, and they were replaced before anything that the
-    /// log still has. To look for their hashes there would read all of it.
+    /// stands for them, no rollback goes back to them, no host decides by them, and the log does not go back to a time at which
+    /// a name did or a host. To look for their hashes there would read all of it.
     /// - Returns: how many policies.
     package func deleteUnneeded(addedBefore time: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -267,15 +267,16 @@ package struct PolicyRepository: Sendable {
                 try connection.value("SELECT evaluated_at FROM decisions ORDER BY evaluated_at LIMIT 1", Int64.self),
                 try connection.value("SELECT decided_at FROM status_decisions ORDER BY decided_at LIMIT 1", Int64.self),
             ].compactMap { $0 }.min()
+            let start = (oldest ?? .max) - Self.hostDelay
             return try connection.run(
                 """
-                DELETE FROM policies WHERE added_at < \(time) AND hash NOT IN (SELECT hash FROM policy_names)
+                DELETE FROM policies WHERE added_at < \(time) AND served_at < \(start)
+                AND hash NOT IN (SELECT hash FROM policy_names)
                 AND hash NOT IN (SELECT serving FROM policy_hosts WHERE serving IS NOT NULL)
                 AND hash NOT IN (
                     SELECT hash_before FROM policy_changes WHERE hash_before IS NOT NULL AND id IN (
                         SELECT MAX(id) FROM policy_changes WHERE action = 'activate' AND undone = 0 GROUP BY name))
-                AND NOT EXISTS (SELECT 1 FROM policy_changes c WHERE c.hash_before = policies.hash
-                    AND c.at >= \((oldest ?? .max) - Self.hostDelay))
+                AND NOT EXISTS (SELECT 1 FROM policy_changes c WHERE c.hash_before = policies.hash AND c.at >= \(start))
                 """)
         }
     }
@@ -287,6 +288,8 @@ package struct PolicyRepository: Sendable {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM policy_hosts WHERE host = \(host)")
             for state in states {
+                try connection.run(
+                    "UPDATE policies SET served_at = \(state.at) WHERE hash = \(state.serving) AND served_at < \(state.at)")
                 try connection.run(
                     """
                     INSERT INTO policy_hosts (host, name, wanted, serving, reason, at)

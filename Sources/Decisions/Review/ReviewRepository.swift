@@ -36,15 +36,21 @@ package struct ReviewRepository: Sendable {
                 case nil: "(d.for_review = 1 OR o.created_at IS NOT NULL OR \(incomplete))"
                 }
             var condition: SQL = "d.evaluated_at >= \(filter.since) AND \(cause)"
-            // With a sign, so that SQLite does not read all of the team's.
-            if let team = filter.team { condition = "\(condition) AND +d.team_id = \(try connection.team(team).number)" }
+            if let team = filter.team { condition = "\(condition) AND d.team_id = \(try connection.team(team).number)" }
+            // Few users object. SQLite keeps to the order of a CROSS JOIN.
+            let from: SQL =
+                filter.cause == .objection
+                ? "decision_objections o CROSS JOIN decisions d CROSS JOIN teams t WHERE d.decision_id = o.decision_id"
+                : """
+                decisions d CROSS JOIN teams t LEFT JOIN decision_objections o ON o.decision_id = d.decision_id
+                WHERE 1 = 1
+                """
             if !filter.includesLabelled { condition = "\(condition) AND d.label IS NULL" }
             let rows = try connection.rows(
                 """
                 SELECT d.decision_id, o.created_at AS objected_at, CASE WHEN \(incomplete) THEN 1 ELSE 0 END AS is_incomplete,
                     (SELECT COUNT(*) FROM review_notes n WHERE n.decision_id = d.decision_id) AS notes
-                FROM decisions d CROSS JOIN teams t LEFT JOIN decision_objections o ON o.decision_id = d.decision_id
-                WHERE t.id = d.team_id AND t.removed_at IS NULL AND \(Self.isIndexed) AND \(condition)
+                FROM \(from) AND t.id = d.team_id AND t.removed_at IS NULL AND \(Self.isIndexed) AND \(condition)
                 ORDER BY d.evaluated_at DESC, d.id DESC LIMIT \(limit)
                 """)
             var items: [ReviewItem] = []

@@ -26,16 +26,17 @@ package struct StatusBacktest: Sendable {
     /// Reads what was given since a time.
     /// - Parameter since: seconds since 1970.
     package init(_ policy: Policy, store: Store, since: Int64) throws(StoreFailure) {
-        var last: Int64 = 0
+        var (time, last): (Int64, Int64) = (since, 0)
         while true {
             let rows = try store.database.rows(
                 """
                 SELECT s.id, s.status, s.signals, s.decided_at, EXISTS (SELECT 1 FROM decisions d WHERE d.grant_id = s.grant_id
                     AND d.label = \(DecisionLabel.fraudulent)) AS is_fraud
-                FROM status_decisions s WHERE s.id > \(last) AND s.decided_at >= \(since) ORDER BY s.id LIMIT 1000
+                FROM status_decisions s WHERE s.decided_at >= \(time) AND (s.decided_at > \(time) OR s.id > \(last))
+                ORDER BY s.decided_at, s.id LIMIT 1000
                 """)
             for row in rows {
-                last = try row["id"]
+                (time, last) = try (row["decided_at"], row["id"])
                 try add(policy, row)
             }
             if rows.count < 1_000 { return }

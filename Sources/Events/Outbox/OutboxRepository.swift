@@ -162,9 +162,12 @@ package struct OutboxRepository: Sendable {
                         AND o.next_attempt_at > \(now + event))
                 """)
         }
-        return try inSteps(.relaxed) { _ in
-            "o.state = 'pending' AND o.next_attempt_at > \(now + event)"
-        } change: { connection, events throws(StoreFailure) in
+        return try untilNoneIsLeft(
+            """
+            SELECT o.id FROM event_endpoints e CROSS JOIN outbox o
+            WHERE e.removed_at IS NULL AND o.endpoint_id = e.id AND o.state = 'pending' AND o.next_attempt_at > \(now + event)
+            """
+        ) { connection, events throws(StoreFailure) in
             try connection.run(for: events) {
                 """
                 UPDATE outbox SET next_attempt_at = \(now)
@@ -176,9 +179,8 @@ package struct OutboxRepository: Sendable {
 
     /// Parks what waited for three days; how many.
     package func parkExpired(now: Int64) throws(StoreFailure) -> Int {
-        try inSteps(.relaxed) { _ in
-            "o.state = 'pending' AND o.park_at <= \(now)"
-        } change: { connection, events throws(StoreFailure) in
+        try untilNoneIsLeft("SELECT id FROM outbox WHERE state = 'pending' AND park_at <= \(now)") {
+            connection, events throws(StoreFailure) in
             try connection.run(for: events) {
                 "\(Self.parking(now)) WHERE id IN \($0) AND state = 'pending' AND park_at <= \(now)"
             }
@@ -187,6 +189,23 @@ package struct OutboxRepository: Sendable {
 
     /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
     package static let step = 1_000
+
+    /// Changes events that an index finds and no longer finds once they are changed, some at a time. The search runs before each
+    /// transaction, so that it does not block other writers.
+    /// - Parameters:
+    ///   - search: their numbers, without a limit.
+    ///   - change: changes those that are still as they were found; how many.
+    private func untilNoneIsLeft(
+        _ search: SQL, change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
+    ) throws(StoreFailure) -> Int {
+        var count = 0
+        while true {
+            let events: [Int64] = try database.values("\(search) LIMIT \(Self.step)")
+            guard !events.isEmpty else { return count }
+            count += try database.write(.relaxed) { connection throws(StoreFailure) in try change(connection, events) }
+            guard events.count == Self.step else { return count }
+        }
+    }
 
     /// Changes many events, some at a time, of those that there are at the beginning. The search runs before each transaction, so
     /// that it does not block other writers.
@@ -224,14 +243,14 @@ package struct OutboxRepository: Sendable {
             let count = try connection.run(
                 """
                 DELETE FROM outbox WHERE id IN (
-                    SELECT id FROM outbox WHERE ended_at IS NOT NULL
+                    SELECT id FROM outbox WHERE ended_at <= \(now - Self.keepsDelivered)
                         AND ended_at <= CASE WHEN state = 'delivered' THEN \(now - Self.keepsDelivered)
                             ELSE \(now - Self.keepsParked) END LIMIT \(limit))
                 """)
             try connection.run(
                 """
                 UPDATE event_endpoints SET removed_at = \(now) WHERE group_id IS NULL AND stream_group IS NULL AND removed_at IS NULL AND NOT EXISTS (
-                    SELECT 1 FROM outbox o WHERE o.endpoint_id = event_endpoints.id AND o.state <> 'delivered')
+                    SELECT 1 FROM outbox o WHERE o.endpoint_id = event_endpoints.id AND o.state IN ('pending', 'parked'))
                 """)
             return count
         }

@@ -75,14 +75,20 @@ package struct EventStream: Sendable, Hashable {
 
 extension EventStream {
     /// What `init(row:)` reads; with `event_streams s`, its endpoint `e` and the team `t` of the stream.
-    static let select: SQL = """
+    static let select = select(
+        pending: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
+        parked: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
+    /// Without the counts, for receivers, who do not see them and ask often.
+    static let uncounted = select(pending: "0", parked: "0")
+
+    private static func select(pending: SQL, parked: SQL) -> SQL {
+        """
         SELECT s.endpoint_id, s.stream_id, t.handle, e.audience, s.is_polled, e.url, s.status, s.reason, s.requested, s.description,
-            s.created_at,
-            (SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending') AS pending,
-            (SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked') AS parked
+            s.created_at, \(pending) AS pending, \(parked) AS parked
         FROM event_streams s JOIN event_endpoints e ON e.id = s.endpoint_id AND e.removed_at IS NULL
         LEFT JOIN teams t ON t.id = s.team_id
         """
+    }
 
     init(row: SQLRow) throws(StoreFailure) {
         let requested: [String]?

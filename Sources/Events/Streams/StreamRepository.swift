@@ -89,7 +89,7 @@ package struct StreamRepository: Sendable {
     package func streams(_ owner: Owner) throws(StoreFailure) -> [EventStream] {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(owner.team)
-            return try connection.rows("\(EventStream.select) WHERE \(Self.isOf(owner, team)) ORDER BY s.endpoint_id").map(
+            return try connection.rows("\(EventStream.uncounted) WHERE \(Self.isOf(owner, team)) ORDER BY s.endpoint_id").map(
                 EventStream.init(row:))
         }
     }
@@ -335,7 +335,7 @@ package struct StreamRepository: Sendable {
 
     func find(_ connection: any DatabaseConnection, _ owner: Owner, _ id: String) throws(StoreFailure) -> EventStream {
         let team = try connection.team(owner.team)
-        let row = try connection.row("\(EventStream.select) WHERE s.stream_id = \(id) AND \(Self.isOf(owner, team))")
+        let row = try connection.row("\(EventStream.uncounted) WHERE s.stream_id = \(id) AND \(Self.isOf(owner, team))")
         guard let row else { throw Self.unknown }
         return try EventStream(row: row)
     }

@@ -56,7 +56,7 @@ struct TeamCommand: ParsableCommand {
                 let sources = try store.sourceClaims.list(team: team, now: PosternClock.now())
                 let apps = try store.apps.apps(team: team)
                 let redirects = try store.clients.redirects(team: team)
-                let accounts = try store.teams.dependents(team).accounts
+                let accounts = try store.teams.accountCount(team)
                 if output.json {
                     return try printJSON(
                         members(found).merging([

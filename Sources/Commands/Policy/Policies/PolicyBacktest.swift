@@ -39,7 +39,7 @@ struct PolicyBacktest: ParsableCommand {
             let filter = try period.filter(now: now)
             let slice: Int64 = now - (filter.since ?? 0) <= 4 * 86_400 ? 3_600 : 86_400
             var run = try BacktestRun(referred.policy, store: store, filter: filter, sliceSeconds: slice, now: now)
-            let bar = DecisionBar(filter, now: now)
+            let bar = DecisionBar(now: now)
             defer { bar.clear() }
             try run.run(progress: bar.update)
             bar.clear()
@@ -119,18 +119,22 @@ extension OutcomeCounts {
 }
 
 /// How far a walk through the log is, by time: to count what is in it first would read as much again.
-struct DecisionBar {
-    private let bar: ProgressBar
-    private let start: Int64
+final class DecisionBar {
+    private let now: Int64
+    private var bar: ProgressBar?
+    /// When the first decision was made.
+    private var start: Int64 = 0
 
-    init(_ filter: DecisionFilter, now: Int64) {
-        start = filter.since ?? 0
-        bar = ProgressBar(total: Int(now - start))
-    }
+    init(now: Int64) { self.now = now }
 
     func update(_ read: Int, _ last: LoggedDecision) {
-        bar.update(done: Int(last.record.evaluatedAt - start), count: read, of: "decisions")
+        let time = last.record.evaluatedAt
+        guard let bar else {
+            (start, bar) = (time, ProgressBar(total: Int(now - time)))
+            return
+        }
+        bar.update(done: Int(time - start), count: read, of: "decisions")
     }
 
-    func clear() { bar.clear() }
+    func clear() { bar?.clear() }
 }

@@ -23,7 +23,7 @@ struct PolicyStats: ParsableCommand {
             let now = PosternClock.now()
             let filter = try period.filter(now: now)
             var statistics = PolicyStatistics(now: now)
-            let bar = DecisionBar(filter, now: now)
+            let bar = DecisionBar(now: now)
             defer { bar.clear() }
             var read = 0
             try store.decisions.walk(filter) { decisions in

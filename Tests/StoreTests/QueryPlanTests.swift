@@ -190,7 +190,9 @@ extension QueryPlanTests {
         ) {
             _ = try $0.persons.deleteTold(now: 1)
         }
-        try expect("SEARCH t USING INDEX account_transfers_end", of: "t.old_account") { _ = try $0.transfers.endExpired(now: 1) }
+        try expect("SEARCH t USING COVERING INDEX account_transfers_end", of: "t.old_account") {
+            _ = try $0.transfers.endExpired(now: 1)
+        }
         try expect("SEARCH outbox USING INDEX outbox_ended", of: "DELETE FROM outbox") { _ = try $0.outbox.deleteEnded(now: 1) }
     }
 

@@ -7,7 +7,7 @@ package enum GrowthPlot {
     /// Accounts, then decisions in the log, of each place on the axis, with its name.
     private static let places: [(size: String, name: String)] = [
         ("10000", "10 thousand accounts"), ("1000000", "1 million"), ("10000000", "10 million"),
-        ("10000000.100000000", "and 100 million decisions"),
+        ("10000000.100000000", "10 million, 100 million decisions"),
     ]
 
     /// What is drawn: a panel's title, and names of results up to the engine and behind the size.

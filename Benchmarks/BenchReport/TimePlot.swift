@@ -40,7 +40,7 @@ package enum TimePlot {
                     "<line class=\"grid\" x1=\"\(n(left))\" x2=\"\(n(left + width))\" y1=\"\(n(y(value)))\" y2=\"\(n(y(value)))\"/>"
                 )
                 parts.append(
-                    "<text x=\"\(n(left - 6))\" y=\"\(n(y(value) + 4))\" text-anchor=\"end\">\(String(format: "%.3g", value))</text>"
+                    "<text x=\"\(n(left - 6))\" y=\"\(n(y(value) + 4))\" text-anchor=\"end\">\(String(format: value < 1000 ? "%.3g" : "%.0f", value))</text>"
                 )
             }
             for (number, line) in panel.lines.enumerated() {

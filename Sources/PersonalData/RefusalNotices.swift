@@ -57,7 +57,7 @@ extension UserExportRepository {
         """
     }
 
-    /// The users whose messages are due, by the store's numbers, at most `limit`. Looks through what a week's mail was refused for.
+    /// The users whose messages are due, by the store's numbers, at most `limit`. Looks through all that was refused in a week.
     /// - Parameter now: seconds since 1970, as in `takeRefusalNotices`.
     package func usersToTell(now: Int64, limit: Int) throws(StoreFailure) -> [Int64] {
         try database.values(

@@ -30,12 +30,11 @@ import Testing
 
     /// Every commit that filled the log moved all of it and waited for the disk, and so did everyone who wanted to write.
     @Test func theLogIsMovedBesideThoseWhoWriteAndBeginsAgain() throws {
-        let deadline = ContinuousClock.now + .seconds(60)
         var written = 0
-        // A log that never began again would have all that was written, and more.
-        while written < 100_000_000 || size("-wal") > written - 20_000_000 || size("") < 60_000_000 {
-            try #require(
-                ContinuousClock.now < deadline, "of \(written) octets \(size("-wal")) in the log, \(size("")) in the file")
+        // A log that never began again would have all that was written, and more. On a full machine it begins again later;
+        // how much was written by then is bounded, and not how long that took.
+        while written < 100_000_000 || size("-wal") > written / 5 * 4 || size("") < 60_000_000 {
+            try #require(written < 400_000_000, "of \(written) octets \(size("-wal")) in the log, \(size("")) in the file")
             try write()
             written += 1_000_000
         }

@@ -62,8 +62,8 @@ package struct DecisionRepository: Sendable {
             ?? time
     }
 
-    /// Where a page ended. Pages are in the order of time, in which an index has the rows: in the order of their numbers a day of a
-    /// log of years would mean to read all of it, or to sort it for each page.
+    /// Where a page ended. Pages are in the order of time, in which an index has the rows: in the order of their numbers a day
+    /// of a log of years would mean to read all of it, or to sort it for each page.
     private struct Place {
         let time: Int64
         let number: Int64

@@ -302,40 +302,45 @@ let package = Package(
 
         // MARK: Benchmarks
         .executableTarget(
-            name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto"], path: "Benchmarks/AuthBench",
-            swiftSettings: strict),
+            name: "AuthBench", dependencies: ["MailAuth", "InternetMessage", "MailCrypto", argumentParser],
+            path: "Benchmarks/AuthBench", swiftSettings: strict),
         .target(
             name: "HostileMail", dependencies: ["InternetMessage", "Support"], path: "Benchmarks/HostileMail",
             swiftSettings: strict),
         .executableTarget(
-            name: "RelayBench", dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailTesting", "HostileMail"],
+            name: "RelayBench",
+            dependencies: ["RelayCore", "InternetMessage", "MailAuth", "MailTesting", "HostileMail", argumentParser],
             path: "Benchmarks/RelayBench",
             swiftSettings: strict),
         .executableTarget(
-            name: "PolicyBench", dependencies: ["CEL", "RiskPolicy"], path: "Benchmarks/PolicyBench", swiftSettings: strict),
+            name: "PolicyBench", dependencies: ["CEL", "RiskPolicy", argumentParser], path: "Benchmarks/PolicyBench",
+            swiftSettings: strict),
 
         .executableTarget(
             name: "DecisionBench",
             dependencies: [
                 "API", "Accounts", "BenchReport", "BenchStores", "Concurrency", "Database", "Decisions", "HTTP", "PolicyRules",
-                "RiskPolicy", "SignIn", hummingbird, nioCore, logging,
+                "RiskPolicy", "SignIn", argumentParser, hummingbird, nioCore, logging,
             ], path: "Benchmarks/DecisionBench", swiftSettings: strict),
         .executableTarget(
-            name: "http-load", dependencies: ["BenchReport"], path: "Benchmarks/HTTPLoad", swiftSettings: strict),
+            name: "http-load", dependencies: ["BenchReport", argumentParser], path: "Benchmarks/HTTPLoad", swiftSettings: strict),
 
         .executableTarget(
             name: "SignInBench",
             dependencies: [
                 "API", "Accounts", "BenchReport", "BenchStores", "Database", "HTTP", "InternetMessage", "Mail", "PasskeyTesting",
-                "Portal", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", asyncHTTPClient, logging, nioCore, nioHTTP1,
-                nioPosix,
+                "Portal", "RelayCore", "SMTP", "SignIn", "Support", "WebAuthn", argumentParser, asyncHTTPClient, logging, nioCore,
+                nioHTTP1, nioPosix,
             ], path: "Benchmarks/SignInBench", swiftSettings: strict),
 
-        .target(name: "BenchReport", dependencies: [histogram], path: "Benchmarks/BenchReport", swiftSettings: strict),
+        .target(
+            name: "BenchReport", dependencies: [argumentParser, histogram], path: "Benchmarks/BenchReport",
+            swiftSettings: strict),
         .target(
             name: "BenchStores",
             dependencies: [
                 "Accounts", "Database", "InternetMessage", "MailCrypto", "PosternPostgres", "PosternSQLite", "PostgresHarness",
+                argumentParser,
             ], path: "Benchmarks/BenchStores", swiftSettings: strict),
         .executableTarget(
             name: "bench-filter", dependencies: ["CMilter", "COpenSSL"], path: "Benchmarks/BenchFilter",
@@ -345,18 +350,19 @@ let package = Package(
             dependencies: [
                 "Accounts", "BenchReport", "BenchStores", "DNSClient", "InternetMessage", "MailAuth", "MailCrypto",
                 "PosternConfiguration", "Database", "PostfixHarness", "PostgresHarness", "Relay", "RelayCore", "RelayHarness",
+                argumentParser,
             ], path: "Benchmarks/MailBench", swiftSettings: strict),
         .executableTarget(
             name: "StoreBench",
             dependencies: [
                 "Accounts", "BenchReport", "BenchStores", "Database", "InternetMessage", "MailCrypto", "PosternConfiguration",
-                "PosternPostgres", "PosternSQLite", "PostfixHarness", "PostgresHarness", "Relay",
+                "PosternPostgres", "PosternSQLite", "PostfixHarness", "PostgresHarness", "Relay", argumentParser,
             ], path: "Benchmarks/StoreBench", swiftSettings: strict),
         .executableTarget(
             name: "SideBySideBench",
             dependencies: [
                 "Accounts", "BenchReport", "Database", "Events", "Import", "InternetMessage", "MailAuth", "MailCrypto",
-                "PosternPostgres", "PostgresHarness", "SignIn", "Support", nioCore, nioHTTP1, nioPosix, logging,
+                "PosternPostgres", "PostgresHarness", "SignIn", "Support", argumentParser, nioCore, nioHTTP1, nioPosix, logging,
             ], path: "Benchmarks/SideBySideBench", swiftSettings: strict),
 
         // MARK: Tests

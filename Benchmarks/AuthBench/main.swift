@@ -1,10 +1,18 @@
 // Mail authentication per second and core: DKIM beside the primitives it is made of, SPF, and canonicalization beside SHA-256.
-// Run a release build: `swift run -c release AuthBench [WORD…]`; with words only the lines that hold one of them are measured.
+// Run a release build: `swift run -c release AuthBench`.
 
+import ArgumentParser
 import Glibc
 import InternetMessage
 import MailAuth
 import MailCrypto
+
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "AuthBench", abstract: "Measure mail authentication: DKIM beside the primitives it is made of, and SPF.")
+
+    @Argument(help: "Measure only the lines that hold one of these words.") var words: [String] = []
+}
 
 /// Seconds of CPU time that each measurement takes at least.
 private let duration = 0.5
@@ -65,7 +73,7 @@ private func zone(
     return ZoneResolver(nodes)
 }
 
-private let wanted = CommandLine.arguments.dropFirst()
+private let wanted = Options.parseOrExit().words
 private func isWanted(_ name: String) -> Bool { wanted.isEmpty || wanted.contains { name.contains($0) } }
 
 private let now: Int64 = 1_795_000_000

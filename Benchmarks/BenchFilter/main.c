@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 
 struct edit { char kind; int number; char *name, *value; };
 
@@ -105,7 +106,9 @@ int main(int argc, char **argv)
         .xxfi_connect = connected, .xxfi_helo = helo, .xxfi_envfrom = sender, .xxfi_envrcpt = recipient, .xxfi_header = header,
         .xxfi_eoh = end_of_header, .xxfi_body = body, .xxfi_eom = end_of_message, .xxfi_negotiate = negotiate,
     };
-    if (argc != 2 && argc != 4) fail("usage: bench-filter SOCKET [EDITS KEY.pem]");
+    static const char usage[] = "usage: bench-filter SOCKET [EDITS KEY.pem]\n";
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) { fputs(usage, stdout); return 0; }
+    if ((argc != 2 && argc != 4) || argv[1][0] == '-') { fputs(usage, stderr); return EX_USAGE; }
     if (argc == 4) {
         FILE *file = fopen(argv[3], "r");
         read_edits(argv[2]);

@@ -152,29 +152,3 @@ extension Array<Double> {
         return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2
     }
 }
-
-/// Arguments of a benchmark: `--name value` and `--name`.
-package struct BenchArguments {
-    private let words: [String]
-
-    package init() { words = Array(CommandLine.arguments.dropFirst()) }
-
-    package func text(_ name: String) -> String? {
-        words.firstIndex(of: "--\(name)").flatMap { $0 + 1 < words.count ? words[$0 + 1] : nil }
-    }
-
-    /// A number, which may be written with `_`.
-    package func number(_ name: String, _ standard: Int) -> Int {
-        text(name).flatMap { Int($0.replacingOccurrences(of: "_", with: "")) } ?? standard
-    }
-
-    /// Several numbers divided by commas.
-    package func numbers(_ name: String, _ standard: [Int]) -> [Int] {
-        text(name).map { $0.split(separator: ",").compactMap { Int($0.replacingOccurrences(of: "_", with: "")) } } ?? standard
-    }
-
-    /// Words divided by commas; nil where none were named.
-    package func words(_ name: String) -> Set<String>? { text(name).map { Set($0.split(separator: ",").map(String.init)) } }
-
-    package func flag(_ name: String) -> Bool { words.contains("--\(name)") }
-}

@@ -2,12 +2,13 @@
 
 import Database
 import Accounts
+import ArgumentParser
 import Foundation
 import InternetMessage
 import MailCrypto
 
 /// What differs between the engines while a store is filled.
-package enum Engine: String, CaseIterable, Sendable {
+package enum Engine: String, CaseIterable, ExpressibleByArgument, Sendable {
     case sqlite, postgres
 
     /// A `FROM` clause that counts `i` from `first` to `last`.

@@ -1,13 +1,8 @@
 // POST /v1/decisions with a million accounts, beside a route of the same server that takes the same body and answers a constant
 // of the same size: at full load, at 70 % of it, and beyond it. Verifying a token's signature is measured apart.
-//
-// DecisionBench [--engine sqlite|postgres] [--accounts 1000000] [--log 0] [--seconds 8] [--only tail|fill]
-//     [--keep FOLDER] [--check] [--save FILE] [--before FILE] [--plot FILE]
-//
-// --log: decisions that the log has before. --keep: the store stays in the folder and is used again; --only fill: it is made,
-// and no more. --save: what was measured, for --before of a later run, whose plot has both.
 
 import API
+import ArgumentParser
 import BenchReport
 import BenchStores
 import Concurrency
@@ -59,19 +54,41 @@ final class SwitchedPolicy: PolicySource {
     func exchange(_ policy: LoadedPolicy) { current.withLock { $0 = policy } }
 }
 
-let arguments = BenchArguments()
-let engine = arguments.text("engine").flatMap(Engine.init(rawValue:)) ?? .sqlite
-let accounts = arguments.number("accounts", 1_000_000)
-let logRows = arguments.number("log", 0)
-let seconds = arguments.number("seconds", 8)
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "DecisionBench",
+        abstract: "Measure POST /v1/decisions at full load, below it and beyond, beside a route that does no work.")
+
+    enum Part: String, CaseIterable, ExpressibleByArgument { case tail, fill }
+
+    @Option(help: "Engine of the store.") var engine = Engine.sqlite
+    @Option(help: "Accounts in the store.") var accounts = 1_000_000
+    @Option(help: ArgumentHelp("Decisions that the log has before.", valueName: "decisions")) var log = 0
+    @Option(help: "Seconds of each load.") var seconds = 8
+    @Option(help: "tail: only the loads over HTTP; fill: the store is made, and nothing measured.") var only: Part?
+    @Option(help: ArgumentHelp("The store stays in this folder and is used again.", valueName: "folder")) var keep: String?
+    @Option(help: ArgumentHelp("Where a plot of the loads is written, as SVG.", valueName: "file")) var plot: String?
+    @Option(help: ArgumentHelp("Where the loads are written, as JSON, for --before of a later run.", valueName: "file"))
+    var save: String?
+    @Option(help: ArgumentHelp("What --save of an earlier run wrote, for --plot to draw beside.", valueName: "file"))
+    var before: String?
+    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+
+    func validate() throws {
+        try requirePositive(["accounts": accounts, "seconds": seconds])
+    }
+}
+
+let options = Options.parseOrExit()
+let (engine, accounts, logRows, seconds) = (options.engine, options.accounts, options.log, options.seconds)
 let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
 var report = BenchReport()
 
 print(Machine.description)
 print("\(engine.rawValue): \(accounts) accounts and \(logRows) decisions are being made…")
 fflush(nil)
-let seeded = try SeededStore.make(engine, accounts: accounts, log: logRows, kept: arguments.text("keep"), now: clock())
-if arguments.text("only") == "fill" {
+let seeded = try SeededStore.make(engine, accounts: accounts, log: logRows, kept: options.keep, now: clock())
+if options.only == .fill {
     seeded.end()
     exit(0)
 }
@@ -199,9 +216,9 @@ report.goal("\(label): p99 at 70 % of it, ms", tails.calm.map { $0.percentile(99
 let curves = [
     LatencyPlot.Curve("full load (\(engine.rawValue))", full), LatencyPlot.Curve("70 % of it (\(engine.rawValue))", calm),
 ]
-if let file = arguments.text("save") { try JSONEncoder().encode(curves).write(to: URL(fileURLWithPath: file)) }
-if let file = arguments.text("plot") {
-    let before = try arguments.text("before").map {
+if let file = options.save { try JSONEncoder().encode(curves).write(to: URL(fileURLWithPath: file)) }
+if let file = options.plot {
+    let before = try options.before.map {
         try JSONDecoder().decode([LatencyPlot.Curve].self, from: Data(contentsOf: URL(fileURLWithPath: $0)))
             .map { LatencyPlot.Curve($0.name, isBefore: true, $0.latencies) }
     }
@@ -224,9 +241,9 @@ if let file = arguments.text("plot") {
     if !isWhole { fail("answers are missing in the log") }
     report.printTable()
     try report.write()
-    exit(arguments.flag("check") && !report.missed.isEmpty ? 1 : 0)
+    exit(options.check && !report.missed.isEmpty ? 1 : 0)
 }
-if arguments.text("only") == "tail" { try end() }
+if options.only == .tail { try end() }
 
 // The same with a counter that has a key for each account, and with it away, in turn.
 guard let text = DefaultPolicy.files["policy.yaml"] else { fail("there is no default policy") }

@@ -1,28 +1,41 @@
 // http-load: POST requests over kept connections, at a rate that no answer delays or as fast as answers come, and how long each
 // took. What is late counts: a request is timed from when it was due, not from when a connection was free for it.
-//
-// http-load HOST PORT PATH KEY BODY NUMBERS STRIDE CONNECTIONS SECONDS RATE
-//   BODY     `{n}` becomes a number from 1 to NUMBERS, times STRIDE, in 16 digits
-//   RATE     requests a second, at random moments (Poisson); 0: each connection asks again once it has an answer
-//
-// Prints a LoadResult as JSON.
 
+import ArgumentParser
 import BenchReport
 import Foundation
 
-let words = Array(CommandLine.arguments.dropFirst())
-guard words.count == 10, let port = UInt16(words[1]), let numbers = UInt64(words[5]), let stride = UInt64(words[6]),
-    let connections = Int(words[7]), let seconds = Double(words[8]), let rate = Double(words[9]), numbers > 0, connections > 0
-else {
-    FileHandle.standardError.write(Data("http-load HOST PORT PATH KEY BODY NUMBERS STRIDE CONNECTIONS SECONDS RATE\n".utf8))
-    exit(64)
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "http-load", abstract: "Send POST requests at a rate, and print how long each took, as JSON (LoadResult).")
+
+    @Argument(help: "Address of the server.") var host: String
+    @Argument(help: "Its port.") var port: UInt16
+    @Argument(help: "Path of the route.") var path: String
+    @Argument(help: "API key of the team.") var key: String
+    @Argument(help: "Body of each request; {n} becomes a number from 1 to <numbers>, times <stride>, in 16 digits.")
+    var body: String
+    @Argument(help: "The largest of these numbers, at least 1.") var numbers: UInt64
+    @Argument(help: "What each number is multiplied by.") var stride: UInt64
+    @Argument(help: "Connections, at least 1.") var connections: Int
+    @Argument(help: "How long to send.") var seconds: Double
+    @Argument(help: "Requests a second, at random moments; 0: each connection asks again once it has an answer.")
+    var rate: Double
+
+    func validate() throws {
+        guard numbers > 0, connections > 0 else { throw ValidationError("<numbers> and <connections> must be 1 or more.") }
+    }
 }
+
+let options = Options.parseOrExit()
 signal(SIGPIPE, SIG_IGN)
 do {
-    let request = RequestText(host: words[0], path: words[2], key: words[3], body: words[4], numbers: numbers, stride: stride)
+    let (host, rate) = (options.host, options.rate)
+    let request = RequestText(
+        host: host, path: options.path, key: options.key, body: options.body, numbers: options.numbers, stride: options.stride)
     let load = try OpenLoad(
-        host: words[0], port: port, request: request, connections: connections, isClosedLoop: rate <= 0)
-    let result = try load.run(seconds: seconds, arrivals: rate > 0 ? Arrivals(rate) : nil)
+        host: host, port: options.port, request: request, connections: options.connections, isClosedLoop: rate <= 0)
+    let result = try load.run(seconds: options.seconds, arrivals: rate > 0 ? Arrivals(rate) : nil)
     FileHandle.standardOutput.write(try JSONEncoder().encode(result))
 } catch {
     FileHandle.standardError.write(Data("http-load: \(error)\n".utf8))

@@ -24,7 +24,7 @@ enum EnvelopeSenders: String, CaseIterable {
 
     /// What the names of results end with, and by what `--skip` leaves it out.
     var suffix: String { self == .one ? "" : self == .verp ? ".verp" : ".known" }
-    var word: String { self == .one ? "rate" : String(suffix.dropFirst()) }
+    var part: Options.Part { self == .one ? .rate : self == .verp ? .verp : .known }
 
     /// Known ones of an account.
     private static let few = 10

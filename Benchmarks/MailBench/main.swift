@@ -1,42 +1,80 @@
 // Mail through Postfix and Postern beside other filters: rates, processor time by stage, memory. See docs/PERFORMANCE.md.
-//
-// MailBench [--messages 1000] [--rounds 5] [--sessions 20] [--size 4096] [--only noop,fixed,forward,…] [--skip
-// rate,verp,known,stages,tail,memory,fan-out]
-//           [--memory-sessions 50,200,500] [--memory-size 1000000] [--reply-memory 256000000] [--soak 200000] [--check]
-//           [--tail-messages 4000] [--engine sqlite|postgres] [--accounts 0]
-// MailBench --hours 3 [--mail 20] [--decisions 100] [--round 60] [--plot FILE] [--samples FILE] [--check]
-// With --check, a goal that is missed makes the exit status 1. With --soak or --hours nothing else is measured.
 
+import ArgumentParser
 import BenchReport
 import BenchStores
 import Foundation
 import PostfixHarness
 
-let arguments = BenchArguments()
-let messages = arguments.number("messages", 1000)
-let sessions = arguments.number("sessions", 20)
-let size = arguments.number("size", 4096)
-let skipped = arguments.words("skip") ?? []
-let contestants = FilterUnderTest.allCases.filter { arguments.words("only")?.contains($0.rawValue) ?? true }
+extension FilterUnderTest: ExpressibleByArgument {}
+
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "MailBench",
+        abstract: "Measure mail through Postfix and Postern beside other filters: rates, processor time by stage, memory.",
+        discussion: "With --soak or --hours nothing else is measured.")
+
+    /// What --skip leaves out.
+    enum Part: String, CaseIterable, ExpressibleByArgument {
+        case rate, verp, known, stages, tail, memory
+        case fanOut = "fan-out"
+    }
+
+    @Option(help: "Filters that are measured, divided by commas; all without it.") var only: CommaSeparated<FilterUnderTest>?
+    @Option(help: "What is left out, divided by commas.") var skip: CommaSeparated<Part> = []
+    @Option(help: "Messages of a round.") var messages = 1000
+    @Option(help: "Rounds for rates and fan-out.") var rounds = 5
+    @Option(help: "Sessions at the same time.") var sessions = 20
+    @Option(help: "Octets of a message.") var size = 4096
+    @Option(help: "For the stages: messages of each kind.") var stageMessages = 2000
+    @Option(help: "For the tail: messages of each kind.") var tailMessages = 4000
+    @Option(help: "For the tail: engine of the store.") var engine = Engine.sqlite
+    @Option(help: "For the tail: accounts of others in the store.") var accounts = 0
+    @Option(help: "For memory: sessions whose messages end at the same moment, one number after the other, divided by commas.")
+    var memorySessions: CommaSeparated<Int> = [50, 200, 500]
+    @Option(help: "For memory: octets of a message.") var memorySize = 1_000_000
+    @Option(help: "For memory: octets that Postern may take for replies (limits.reply_memory).")
+    var replyMemory = 256_000_000
+    @Option(help: ArgumentHelp("Measure memory over so many messages, and nothing else.", valueName: "messages")) var soak: Int?
+    @Option(help: ArgumentHelp("Run two hosts on one PostgreSQL for so many hours, and nothing else.", valueName: "hours"))
+    var hours: Double?
+    @Option(help: "With --hours: messages a second.") var mail = 20
+    @Option(help: "With --hours: decisions a second.") var decisions = 100
+    @Option(help: ArgumentHelp("With --hours: seconds of a round.", valueName: "seconds")) var round = 60
+    @Option(help: ArgumentHelp("With --hours: where a plot is written, as SVG.", valueName: "file")) var plot: String?
+    @Option(help: ArgumentHelp("With --hours: where the figures of all rounds are written, as JSON.", valueName: "file"))
+    var samples: String?
+    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+
+    func validate() throws {
+        try requirePositive([
+            "messages": messages, "rounds": rounds, "sessions": sessions, "size": size, "stage-messages": stageMessages,
+            "tail-messages": tailMessages, "memory-sessions": memorySessions.values.min() ?? 0, "memory-size": memorySize,
+            "mail": mail, "decisions": decisions, "round": round,
+        ])
+    }
+}
+
+let options = Options.parseOrExit()
+let contestants = FilterUnderTest.allCases.filter { options.only?.values.contains($0) ?? true }
 var report = BenchReport()
 
 @MainActor func runEverything() throws {
     if let problem = PrivatePostfix.obstacle { throw BenchFailure(problem) }
     print(Machine.description)
     fflush(nil)
-    if let soak = arguments.text("soak").flatMap({ Int($0) }) { return try runSoak(soak) }
-    if let hours = arguments.text("hours").flatMap({ Double($0) }) { return try runHours(hours) }
-    if !["rate", "verp", "known", "stages"].allSatisfy(skipped.contains) { try runMail() }
-    if !skipped.contains("tail") { try runTail() }
-    if !skipped.contains("memory") { try runMemory() }
-    if !skipped.contains("fan-out") { try runFanOut() }
+    if let soak = options.soak { return try runSoak(soak) }
+    if let hours = options.hours { return try runHours(hours) }
+    if ![Options.Part.rate, .verp, .known, .stages].allSatisfy(options.skip.values.contains) { try runMail() }
+    if !options.skip.values.contains(.tail) { try runTail() }
+    if !options.skip.values.contains(.memory) { try runMemory() }
+    if !options.skip.values.contains(.fanOut) { try runFanOut() }
 }
 
 @MainActor func runTail() throws {
-    let accounts = arguments.number("accounts", 0)
-    let engine = arguments.text("engine").flatMap(Engine.init(rawValue:)) ?? .sqlite
+    let (engine, accounts) = (options.engine, options.accounts)
     let tail = try Tail(
-        engine, messages: arguments.number("tail-messages", 4_000), size: size, sessions: sessions, accounts: accounts)
+        engine, messages: options.tailMessages, size: options.size, sessions: options.sessions, accounts: accounts)
     defer { tail.end() }
     var ofForward: Double?
     // A filter that does nothing, as many messages a second as Postern: what is Postfix's own, and the machine's.
@@ -59,9 +97,9 @@ var report = BenchReport()
 
 @MainActor func runFanOut() throws {
     let recipients = 100
-    let world = try MailFixture([.forward], size: size, sessions: sessions, fansOut: true)
+    let world = try MailFixture([.forward], size: options.size, sessions: options.sessions, fansOut: true)
     defer { world.stop() }
-    let (together, apart) = try FanOut.measure(world, recipients: recipients, rounds: arguments.number("rounds", 5))
+    let (together, apart) = try FanOut.measure(world, recipients: recipients, rounds: options.rounds)
     report.add(BenchResult("fan-out.apart.\(recipients)", apart, "s"))
     report.add(
         BenchResult(
@@ -69,13 +107,16 @@ var report = BenchReport()
 }
 
 @MainActor func runMail() throws {
-    let world = try MailFixture(contestants, size: size, sessions: sessions)
+    let world = try MailFixture(contestants, size: options.size, sessions: options.sessions)
     defer { world.stop() }
     for contestant in contestants { print("  \(contestant.rawValue): \(contestant.explanation)") }
-    let throughput = Throughput(world: world, messages: messages, rounds: arguments.number("rounds", 5), sessions: sessions)
-    print("\(throughput.rounds) rounds of \(messages) messages of \(world.teamMessage.count) octets over \(sessions) sessions\n")
+    let throughput = Throughput(
+        world: world, messages: options.messages, rounds: options.rounds, sessions: options.sessions)
+    print(
+        "\(options.rounds) rounds of \(options.messages) messages of \(world.teamMessage.count) octets over "
+            + "\(options.sessions) sessions\n")
     let raw = try Stages.rsa()
-    for senders in EnvelopeSenders.allCases where !skipped.contains(senders.word) {
+    for senders in EnvelopeSenders.allCases where !options.skip.values.contains(senders.part) {
         let runs = try throughput.run(
             senders == .one ? contestants : contestants.filter { [.noop, .fixed, .forward].contains($0) }, senders: senders)
         let (suffix, kind) = (senders.suffix, senders.rawValue)
@@ -94,21 +135,18 @@ var report = BenchReport()
             report.goal("\(kind): ms of Postern's processor time a message beyond no-op and RSA", beyond, 0.6, atMost: true)
         }
     }
-    if !skipped.contains("stages") {
-        try Stages.measure(world, messages: arguments.number("stage-messages", 2000), into: &report)
-    }
+    if !options.skip.values.contains(.stages) { try Stages.measure(world, messages: options.stageMessages, into: &report) }
 }
 
 /// MiB that forwarding may take: the 64 MB.
 let forwardingLimit = 64.0
 
 @MainActor func runMemory() throws {
-    let counts = arguments.numbers("memory-sessions", [50, 200, 500])
-    let replyMemory = arguments.number("reply-memory", 256_000_000)
+    let (counts, replyMemory) = (options.memorySessions.values, options.replyMemory)
     for contestant in [FilterUnderTest.forward, .reply] where contestants.contains(contestant) {
         // Its own process: what the other kind leaves behind would count as there before.
         let world = try MailFixture(
-            [contestant], size: arguments.number("memory-size", 1_000_000), sessions: counts.max() ?? 1,
+            [contestant], size: options.memorySize, sessions: counts.max() ?? 1,
             settings: ["limits.reply_memory": "\(replyMemory)"])
         defer { world.stop() }
         // Until it has let go of what only starting needs.
@@ -139,9 +177,9 @@ let forwardingLimit = 64.0
 }
 
 @MainActor func runSoak(_ messages: Int) throws {
-    let world = try MailFixture([.forward, .reply], size: size, sessions: sessions)
+    let world = try MailFixture([.forward, .reply], size: options.size, sessions: options.sessions)
     defer { world.stop() }
-    let samples = try Memory.soak(world, messages: messages, sessions: sessions)
+    let samples = try Memory.soak(world, messages: messages, sessions: options.sessions)
     for (suffix, values) in [("", samples.map(\.resident)), (".anonymous", samples.map(\.anonymous))] {
         let (first, last) = (values[1], values[19])
         report.add(BenchResult("memory.soak.first\(suffix)", first, "MiB"))
@@ -155,8 +193,7 @@ let forwardingLimit = 64.0
     let hosts = try SoakHosts()
     defer { hosts.stop() }
     let soak = Soak(
-        hosts: hosts, mail: Double(arguments.number("mail", 20)), decisions: Double(arguments.number("decisions", 100)),
-        roundSeconds: arguments.number("round", 60))
+        hosts: hosts, mail: Double(options.mail), decisions: Double(options.decisions), roundSeconds: options.round)
     var samples: [SoakSample] = []
     try soak.run(hours: hours) { sample in
         samples.append(sample)
@@ -168,8 +205,8 @@ let forwardingLimit = 64.0
                 sample.files.map { "\(Int($0))" }.joined(separator: " and "), sample.mailMedian, sample.mailTail,
                 sample.decisionMedian, sample.decisionTail, sample.databaseMegabytes, sample.waitingEvents, sample.deferred))
         fflush(nil)
-        if let file = arguments.text("samples") { try JSONEncoder().encode(samples).write(to: URL(fileURLWithPath: file)) }
-        if let file = arguments.text("plot") { try plot(samples).write(toFile: file, atomically: true, encoding: .utf8) }
+        if let file = options.samples { try JSONEncoder().encode(samples).write(to: URL(fileURLWithPath: file)) }
+        if let file = options.plot { try plot(samples).write(toFile: file, atomically: true, encoding: .utf8) }
     }
     let (messages, deferred) = (samples.map(\.messages).reduce(0, +), samples.map(\.deferred).reduce(0, +))
     print("\(messages) messages, \(deferred) of them deferred, \(samples.map(\.decisions).reduce(0, +)) decisions")
@@ -210,7 +247,7 @@ do {
     try runEverything()
     report.printTable()
     try report.write()
-    if !report.missed.isEmpty, arguments.flag("check") { status = 1 }
+    if !report.missed.isEmpty, options.check { status = 1 }
 } catch {
     FileHandle.standardError.write(Data("MailBench: \(error)\n".utf8))
     status = 1

@@ -1,8 +1,7 @@
 // Decisions per second of the default policy on one core: compact, answered in full, with trace, and beside the same
 // policy written by hand. Also holds the guarantees on 1,000,000 generated inputs. Fails where a goal is missed.
-//
-// swift run -c release PolicyBench [policy.yaml]
 
+import ArgumentParser
 import CEL
 import Foundation
 import RiskPolicy
@@ -17,6 +16,14 @@ enum Goal {
     static let lookups = 1_000_000.0
 }
 
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "PolicyBench", abstract: "Measure decisions of a policy on one core, beside the default policy by hand.")
+
+    @Argument(help: ArgumentHelp("The policy; the default one without it.", valueName: "policy.yaml")) var policy: String?
+}
+
+let options = Options.parseOrExit()
 let distinctInputs = 10_240
 let rounds = 5
 
@@ -48,7 +55,7 @@ func rate(_ name: String, passes: Int, _ body: () -> Int) -> Double {
 }
 
 let path =
-    CommandLine.arguments.dropFirst().first
+    options.policy
     ?? URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../policy/rules/default/policy.yaml").standardized
     .path
 guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { fail("\(path): cannot be read") }

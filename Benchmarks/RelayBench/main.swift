@@ -1,15 +1,23 @@
 // How long the relay takes for a message: the public corpora as replies and reports, and messages made to be slow.
 //
-// RelayBench [--check] [--memory] [WORD…]
-//
-// With words only what holds one of them is measured. The bound is 50 ms for a message or 100 ms for each megabyte, whichever is
-// larger, on a machine of one speed: each message is timed beside a fixed piece of work, and counted in it. With --check a
-// message over its bound makes the exit status 1. With --memory it is measured how much memory each of the messages made to be
-// slow takes, and nothing else.
+// The bound is 50 ms for a message or 100 ms for each megabyte, whichever is larger, on a machine of one speed: each message is
+// timed beside a fixed piece of work, and counted in it.
 
+import ArgumentParser
 import Foundation
 import HostileMail
 import InternetMessage
+
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "RelayBench",
+        abstract: "Measure how long the relay takes for a message: public corpora, and messages made to be slow.",
+        discussion: "A message may take 50 ms, or 100 ms for each megabyte, whichever is more.")
+
+    @Argument(help: "Measure only what has one of these words in its name.") var words: [String] = []
+    @Flag(help: "End with status 1 where a message takes longer than it may.") var check = false
+    @Flag(help: "Measure how much memory each of the messages made to be slow takes, and nothing else.") var memory = false
+}
 
 /// One measured message.
 private struct Measurement {
@@ -44,10 +52,9 @@ private func measure(_ name: String, octets: Int, runs: Int, _ work: () -> Strin
     return Measurement(name: name, octets: octets, milliseconds: best * 1000, outcome: outcome)
 }
 
+private let options = Options.parseOrExit()
 guard let world = RelayBenchFixture() else { fatalError("no world") }
-private let words = CommandLine.arguments.dropFirst().filter { !$0.hasPrefix("--") }
-private let isChecking = CommandLine.arguments.contains("--check")
-private func isWanted(_ name: String) -> Bool { words.isEmpty || words.contains { name.contains($0) } }
+private func isWanted(_ name: String) -> Bool { options.words.isEmpty || options.words.contains { name.contains($0) } }
 private var over = 0
 
 @MainActor private func report(_ title: String, _ all: [Measurement], showing count: Int) {
@@ -61,7 +68,7 @@ private var over = 0
     over += all.filter { $0.ratio > 1 }.count
 }
 
-if CommandLine.arguments.contains("--memory") {
+if options.memory {
     measureMemory(world, isWanted: isWanted)
     exit(0)
 }
@@ -108,4 +115,4 @@ if isWanted("beside bombs"), let slowest = slowestBesideBombs() {
     if slowest > 1 { over += 1 }
 }
 print(over == 0 ? "every message within 50 ms or 100 ms/MB" : "\(over) messages over 50 ms and 100 ms/MB")
-exit(isChecking && over > 0 ? 1 : 0)
+exit(options.check && over > 0 ? 1 : 0)

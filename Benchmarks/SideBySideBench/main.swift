@@ -1,11 +1,9 @@
 // What goes on side by side on one PostgreSQL: deliveries beside changes, a move of an app beside sign-ups, an import, a full
 // server.
-//
-// SideBySideBench [--only import,deliver,tail,transfer,full] [--events 20000] [--consents 200000] [--rows 20000] [--clients 48]
-// [--check]
 
 import Database
 import Accounts
+import ArgumentParser
 import SignIn
 import Import
 import BenchReport
@@ -20,10 +18,28 @@ import PostgresHarness
 import Support
 import Synchronization
 
-let arguments = BenchArguments()
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "SideBySideBench", abstract: "Measure what goes on side by side on one PostgreSQL.")
+
+    enum Part: String, CaseIterable, ExpressibleByArgument { case `import`, deliver, tail, transfer, full }
+
+    @Option(help: "What is measured, divided by commas; all without it.") var only: CommaSeparated<Part>?
+    @Option(help: "Events that are delivered, and users who have them.") var events = 20_000
+    @Option(help: "Consents that are moved.") var consents = 200_000
+    @Option(help: "Rows that are imported.") var rows = 20_000
+    @Option(help: "Clients of the full server.") var clients = 48
+    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+
+    func validate() throws {
+        try requirePositive(["events": events, "consents": consents, "rows": rows, "clients": clients])
+    }
+}
+
+let options = Options.parseOrExit()
 var report = BenchReport()
 
-func isWanted(_ name: String) -> Bool { arguments.words("only")?.contains(name) ?? true }
+func isWanted(_ part: Options.Part) -> Bool { options.only?.values.contains(part) ?? true }
 
 /// A DNS that knows the receiver's name.
 struct Loopback: DNSResolver {
@@ -298,23 +314,22 @@ var status: Int32 = 0
 do {
     print(Machine.description)
     fflush(nil)
-    let rows = arguments.number("rows", 20_000)
-    if isWanted("import") || isWanted("deliver") || isWanted("tail") {
-        let world = try World(users: arguments.number("events", 20_000))
-        try importRows(world, rows)
-        if isWanted("tail") { try await deliverTail(world, min(rows, 4_000), perSecond: 200) }
-        if isWanted("deliver") { try await deliver(world, arguments.number("events", 20_000)) }
+    if isWanted(.import) || isWanted(.deliver) || isWanted(.tail) {
+        let world = try World(users: options.events)
+        try importRows(world, options.rows)
+        if isWanted(.tail) { try await deliverTail(world, min(options.rows, 4_000), perSecond: 200) }
+        if isWanted(.deliver) { try await deliver(world, options.events) }
         world.end()
     }
-    if isWanted("transfer") {
-        let world = try World(users: arguments.number("consents", 200_000))
+    if isWanted(.transfer) {
+        let world = try World(users: options.consents)
         try await transfer(world, perSecond: 120)
         world.end()
     }
-    if isWanted("full") { try await full(arguments.number("clients", 48)) }
+    if isWanted(.full) { try await full(options.clients) }
     report.printTable()
     try report.write()
-    if !report.missed.isEmpty, arguments.flag("check") { status = 1 }
+    if !report.missed.isEmpty, options.check { status = 1 }
 } catch {
     FileHandle.standardError.write(Data("SideBySideBench: \(error)\n".utf8))
     status = 1

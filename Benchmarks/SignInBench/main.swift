@@ -1,10 +1,8 @@
 // Whole sign-ins on the built-in page, by passkeys: at 200 a second whether they keep up, and at half of
 // that how long one takes. Each is eight requests of a browser with cookies and of the app's backend, from /auth/authorize to
 // the identity token; then the users' page. Browsers, authenticators and the service share this machine's cores.
-//
-// SignInBench [--users 1000] [--seconds 20] [--engine sqlite|postgres] [--accounts 0] [--check]
-// --accounts: of others, in the store beside those who sign in.
 
+import ArgumentParser
 import AsyncHTTPClient
 import BenchReport
 import BenchStores
@@ -16,12 +14,24 @@ func fail(_ message: String) -> Never {
     exit(1)
 }
 
-let arguments = BenchArguments()
-let users = arguments.number("users", 1_000)
-let seconds = arguments.number("seconds", 20)
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "SignInBench", abstract: "Measure whole sign-ins by passkey on the built-in page, and the users' page.")
+
+    @Option(help: "Users who sign in.") var users = 1_000
+    @Option(help: "Seconds of each measurement.") var seconds = 20
+    @Option(help: "Engine of the store.") var engine = Engine.sqlite
+    @Option(help: "Accounts of others, in the store beside those who sign in.") var accounts = 0
+    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+
+    func validate() throws {
+        try requirePositive(["users": users, "seconds": seconds])
+    }
+}
+
+let options = Options.parseOrExit()
+let (users, seconds, engine, accounts) = (options.users, options.seconds, options.engine, options.accounts)
 let full = 200
-let accounts = arguments.number("accounts", 0)
-let engine = arguments.text("engine").flatMap(Engine.init(rawValue:)) ?? .sqlite
 let label = accounts > 0 ? ", \(engine.rawValue), \(accounts) accounts" : ""
 let size = accounts > 0 ? ".\(engine.rawValue).\(accounts)" : ""
 
@@ -62,4 +72,4 @@ try await client.shutdown() as Void
 place.end()
 report.printTable()
 try report.write()
-exit(arguments.flag("check") && !report.missed.isEmpty ? 1 : 0)
+exit(options.check && !report.missed.isEmpty ? 1 : 0)

@@ -1,25 +1,41 @@
 // Look-ups of relay addresses in stores of different sizes, on both engines, and how long `postern serve` takes to start on each.
-//
-// StoreBench [--sizes 10000,1000000,10000000] [--lookups 20000] [--engines sqlite,postgres] [--starts 5] [--keep FOLDER]
-// [--check]
-// StoreBench --plot FILE
-//
-// --keep: stores stay in the folder and are used again, since filling ten million takes minutes.
-// --plot: nothing is measured; what all benchmarks left of stores of several sizes is drawn.
 
+import ArgumentParser
 import BenchReport
 import BenchStores
 import Foundation
 
-let arguments = BenchArguments()
-let lookups = arguments.number("lookups", 20_000)
-let sizes = arguments.numbers("sizes", [10_000, 1_000_000, 10_000_000])
-let engines = Engine.allCases.filter { arguments.words("engines")?.contains($0.rawValue) ?? true }
+struct Options: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "StoreBench",
+        abstract: "Measure look-ups of relay addresses in stores of different sizes, and how long postern serve takes to start.")
+
+    @Option(help: "Addresses in each store, divided by commas.") var sizes: CommaSeparated<Int> = [10_000, 1_000_000, 10_000_000]
+    @Option(help: "Addresses that are looked up in a pass.") var lookups = 20_000
+    @Option(help: "Engines, divided by commas.") var engines: CommaSeparated<Engine> = [.sqlite, .postgres]
+    @Option(help: "Starts of postern serve on each store.") var starts = 5
+    @Option(
+        help: ArgumentHelp(
+            "Stores stay in this folder and are used again, since filling ten million takes minutes.", valueName: "folder"))
+    var keep: String?
+    @Option(
+        help: ArgumentHelp(
+            "Measure nothing, and draw what all benchmarks left of stores of several sizes, as SVG.", valueName: "file"))
+    var plot: String?
+    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+
+    func validate() throws {
+        try requirePositive(["sizes": sizes.values.min() ?? 0, "lookups": lookups, "starts": starts])
+    }
+}
+
+let options = Options.parseOrExit()
+let sizes = options.sizes.values
 var report = BenchReport()
 
 @MainActor func measure(_ engine: Engine) throws {
     // All sizes are next to each other and are measured in turn: what else the machine does falls on all alike.
-    let stores = try sizes.map { try SizedStore(engine, $0, kept: arguments.text("keep"), lookups: lookups) }
+    let stores = try sizes.map { try SizedStore(engine, $0, kept: options.keep, lookups: options.lookups) }
     defer { for store in stores { store.end() } }
     var times = [[LookUpTime]](repeating: [], count: stores.count)
     for _ in 0..<3 { for (index, store) in stores.enumerated() { times[index].append(try store.lookUp()) } }
@@ -47,7 +63,7 @@ var report = BenchReport()
         }
     }
     for store in stores {
-        let took = try (0..<arguments.number("starts", 5)).map { _ in try store.start() }.median
+        let took = try (0..<options.starts).map { _ in try store.start() }.median
         report.add(BenchResult("start.\(engine.rawValue).\(store.count)", took, "s"))
         report.goal("\(engine.rawValue): seconds to start with \(store.count)", took, 1, atMost: true)
     }
@@ -55,16 +71,16 @@ var report = BenchReport()
 
 var status: Int32 = 0
 do {
-    if let file = arguments.text("plot") {
+    if let file = options.plot {
         try GrowthPlot.svg(BenchReport.saved()).write(toFile: file, atomically: true, encoding: .utf8)
         exit(0)
     }
     print(Machine.description)
     fflush(nil)
-    for engine in engines { try measure(engine) }
+    for engine in options.engines.values { try measure(engine) }
     report.printTable()
     try report.write()
-    if !report.missed.isEmpty, arguments.flag("check") { status = 1 }
+    if !report.missed.isEmpty, options.check { status = 1 }
 } catch {
     FileHandle.standardError.write(Data("StoreBench: \(error)\n".utf8))
     status = 1

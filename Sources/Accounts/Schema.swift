@@ -72,5 +72,7 @@ extension Migration {
         Migration(72, "externalSubjects", PackageResources._072_externalSubjects_sql),
         Migration(73, "unverifiedInboxes", PackageResources._073_unverifiedInboxes_sql),
         Migration(74, "toldRefusals", PackageResources._074_toldRefusals_sql),
+        Migration(75, "eventsInOrder", PackageResources._075_eventsInOrder_sql),
+        Migration(76, "forReview", PackageResources._076_forReview_sql),
     ]
 }

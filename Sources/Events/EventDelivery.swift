@@ -146,8 +146,11 @@ package final class EventDelivery: Sendable {
                     run.authorization = try await blocking { try $0.outbox.streams.authorization(of: stream.id) }
                 }
                 guard try await attempt(events, addresses, run) else { return hasTaken }
-                run.failures = 0
                 hasTaken = true
+                guard run.failures > 0 else { continue }
+                run.failures = 0
+                let time = now()
+                while try await blocking({ try $0.outbox.wake(endpoint: endpoint.number, now: time) }) { step(run) }
             } catch is CancellationError {
                 return hasTaken
             } catch is LeaseLost {

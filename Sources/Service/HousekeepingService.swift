@@ -2,6 +2,7 @@
 
 import Accounts
 import Concurrency
+import Foundation
 import HTTP
 import Logging
 import Monitoring
@@ -22,8 +23,8 @@ struct HousekeepingService: Service {
 
     /// Between two deletions of what has expired, on a clock that no one sets.
     private static let deletionInterval: Duration = .seconds(3600)
-    /// Steps in which what was removed is taken away, in one second.
-    private static let steps = 20
+    /// Steps in which what was removed is taken away, in a second or so.
+    private static let steps = 50
     /// After which all services have begun.
     private static let starting: Duration = .seconds(3)
 
@@ -74,7 +75,10 @@ struct HousekeepingService: Service {
         let result = try? await pool.run { () -> FailedRemovals in
             var failed = failed
             do {
-                let failures = try store.removals.run(now: now(), steps: Self.steps, passing: failed.passing(at: .now))
+                // Half of the time is others'.
+                let failures = try store.removals.run(now: now(), steps: Self.steps, passing: failed.passing(at: .now)) {
+                    Thread.sleep(forTimeInterval: $0 / .seconds(1))
+                }
                 failed.endTrouble()
                 if !failed.isEmpty { failed.forget(besides: try store.removals.items()) }
                 for failure in failures where failed.isNew(failure, at: .now) {

@@ -82,7 +82,7 @@ import Testing
             #expect(!events.contains { String(describing: $0).contains(word) })
             #expect(!fixture.log.lines.contains { $0.contains(word) })
         }
-        let audit = try fixture.store.audit.entries(since: 0, actor: nil, action: nil, limit: 1000)
+        let audit = try fixture.store.audit.entries(limit: 1000)
         for word in Self.planted { #expect(!audit.contains { String(describing: $0).contains(word) }, "\(word)") }
     }
 }

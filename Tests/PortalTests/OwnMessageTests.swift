@@ -59,7 +59,7 @@ import Testing
             #expect(try fixture.store.relay.relayAddress(localPart: relay.localPart, domain: relay.domain) == nil)
             #expect(try await anna.get("/me").location == "/me/sign-in")
             #expect(try fixture.store.users.user("bob").id == "bob")
-            let actions = try fixture.store.audit.entries(since: 0, actor: "user:anna", action: "user.*", limit: 10).map(\.action)
+            let actions = try fixture.store.audit.page(actor: "user:anna", action: "user.*", limit: 10).rows.map(\.action)
             #expect(actions == ["user.remove", "user.plan-removal"])
         }
     }

@@ -27,7 +27,7 @@ import Testing
         try persons.object(account: account, decision: "rd_1", TestStore.change)
         try persons.object(account: account, decision: "rd_1", Change(actor: "user:u1", now: TestStore.now + 9))
         #expect(try persons.checks(account: account).map(\.objectedAt) == [nil, TestStore.now])
-        let audit = try test.inner.store.audit.entries(since: 0, actor: nil, action: "decision.object", limit: 10)
+        let audit = try test.inner.store.audit.page(action: "decision.object", limit: 10).rows
         #expect(audit.map(\.detail) == ["rd_1"])
         // They go with the decision.
         _ = try test.inner.store.decisions.deleteExpired(before: TestStore.now + 1)

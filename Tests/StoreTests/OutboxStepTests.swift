@@ -43,7 +43,7 @@ import Testing
         // Each step is a line of its own; none looks for what it changes.
         let lines = try test.store.audit.entries(limit: 6).map(\.detail)
         #expect(lines == ["10 events", "1000 events", "1000 events", "10 events", "1000 events", "1000 events"])
-        #expect(recorder.changes("SELECT o.id FROM outbox").isEmpty)
+        #expect(recorder.changes("SELECT o.id FROM outbox").isEmpty && recorder.changes("SELECT id FROM outbox").isEmpty)
         #expect(recorder.changes("UPDATE outbox").allSatisfy { $0.count < 200 })
         #expect(try outbox.parkExpired(now: Self.change.now + 4 * 86_400) == count)
         #expect(try outbox.events(state: .pending).isEmpty)
@@ -127,6 +127,78 @@ import Testing
         #expect(
             try test.store.outbox.backlog(limit: 20)
                 == OutboxRepository.Backlog(events: 20, oldest: TestStore.now, isWhole: false))
+    }
+
+    /// What waits for receivers that poll was read to the last event, each few seconds.
+    @Test(arguments: Engine.all) func whatIsPolledIsNotCounted(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let endpoint = try #require(try test.store.endpoints.endpoints().first).number
+        let stream = try StreamTests.polledStream(test)
+        try Self.post(test, accounts: 1...40)
+        try test.database.write(.durable) { connection in
+            try connection.run("UPDATE outbox SET endpoint_id = \(stream.number) WHERE account_id > 10")
+        }
+        let recorder = RecordingDatabase(test.database)
+        let outbox = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]).outbox
+        #expect(try outbox.backlog() == OutboxRepository.Backlog(events: 10, oldest: TestStore.now, isWhole: true))
+        #expect(try outbox.backlog(limit: 10) == OutboxRepository.Backlog(events: 10, oldest: TestStore.now, isWhole: false))
+        let counted = recorder.statements.filter { $0.key.contains("MIN(created_at)") }
+        #expect(counted.count == 1 && counted.values.allSatisfy { $0.first == .integer(endpoint) })
+    }
+
+    /// One statement for all that waited: with a million events of an endpoint that worked again, ten seconds in which no one
+    /// else wrote.
+    @Test(arguments: Engine.all) func whatWaitedForAnEndpointIsMadeDueInSteps(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let count = OutboxRepository.step + 10
+        try Self.post(test, accounts: 1...count)
+        let endpoint = try #require(try test.store.endpoints.endpoints().first).number
+        let (tried, later) = (TestStore.now, TestStore.now + 3_600)
+        try test.database.write(.durable) { connection in
+            try connection.run("UPDATE outbox SET next_attempt_at = \(later), last_attempt_at = \(tried)")
+            // It fails with every other one, and is not tried again with each.
+            try connection.run("UPDATE outbox SET last_attempt_at = \(tried + 60) WHERE account_id = 7")
+        }
+        let recorder = RecordingDatabase(test.database)
+        let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
+        func waiting() throws -> Int64? {
+            try test.database.value("SELECT COUNT(*) FROM outbox WHERE next_attempt_at = \(later)", Int64.self)
+        }
+        #expect(try store.outbox.wake(endpoint: endpoint, now: tried + 60))
+        #expect(try waiting() == 10)
+        #expect(try !store.outbox.wake(endpoint: endpoint, now: tried + 60))
+        #expect(try waiting() == 1)
+        #expect(try !store.outbox.wake(endpoint: endpoint, now: tried + 60))
+        // To another place all go at once.
+        _ = try store.endpoints.set(team: "juice", app: "com.juice", url: EndpointURL("https://new.example/"), Self.change)
+        #expect(try waiting() == 0)
+        let changes = recorder.changes("UPDATE outbox")
+        #expect(changes.count > 3 && changes.allSatisfy { $0.count < 200 })
+    }
+
+    /// A page of a team with few events was looked for among those of all teams.
+    @Test(arguments: Engine.all) func aPageOfATeamsEventsIsInOrderWhateverTheirEndpointsAndStates(_ engine: Engine) throws {
+        let test = try LifecycleTests.world(engine)
+        let stream = try StreamTests.polledStream(test)
+        try Self.post(test, accounts: 1...40)
+        try test.database.write(.durable) { connection in
+            try connection.run("UPDATE outbox SET endpoint_id = \(stream.number) WHERE account_id % 3 = 0")
+            try connection.run(
+                "UPDATE outbox SET state = 'parked', ended_at = \(TestStore.now) WHERE account_id % 5 = 0")
+        }
+        func accounts(_ state: OutboxEvent.State? = nil, before: Int64? = nil, limit: Int) throws -> [Int64] {
+            try test.store.outbox.events(team: "juice", state: state, before: before, limit: limit).map(\.accountNumber)
+        }
+        #expect(try accounts(limit: 100) == (1...40).reversed())
+        let page = try test.store.outbox.events(team: "juice", limit: 12)
+        #expect(page.map(\.accountNumber) == (29...40).reversed())
+        #expect(try accounts(before: page.last?.number, limit: 3) == [28, 27, 26])
+        #expect(try accounts(.parked, limit: 3) == [40, 35, 30])
+        #expect(try accounts(.delivered, limit: 3).isEmpty)
+        #expect(try test.store.outbox.events(state: .parked, limit: 2).map(\.accountNumber) == [40, 35])
+        _ = try test.store.teams.add(id: "milk", name: "Milk", Self.change)
+        #expect(try test.store.outbox.events(team: "milk").isEmpty)
+        expectRefusal(.notFound) { _ = try test.store.outbox.events(team: "beer") }
     }
 
     /// Both were the lock of one name once.

@@ -97,7 +97,7 @@ import Testing
         let history = try test.history(.own(sub: try test.sub("u1")))
         #expect(history?.snoozes == [SnoozedRule(policy: "p", rule: "app-spike")])
         #expect(try test.history(.own(sub: try test.sub("u1")), at: until)?.snoozes == [])
-        let audit = try test.inner.store.audit.entries(since: 0, actor: nil, action: "rule.snooze", limit: 10)
+        let audit = try test.inner.store.audit.page(action: "rule.snooze", limit: 10).rows
         #expect(audit.count == 1 && audit[0].detail.hasPrefix("p app-spike until ") && audit[0].detail.hasSuffix(": twins"))
         // The account goes, and with it what was said of it; the decision stays as one about no one.
         try test.inner.store.users.remove("u1", TestStore.change)

@@ -21,6 +21,11 @@ import Testing
         try StreamRequest(StrictJSON.parseObject(Array(text.utf8), limit: 65_536), isNew: isNew)
     }
 
+    /// One of an app of `LifecycleTests.world`, empty.
+    static func polledStream(_ test: TestStore) throws -> EventStream {
+        try test.store.streams.add(juice, app: "com.juice", request("{}"), rules, change)
+    }
+
     /// A team with an app, its user u1, and a polled stream, beside the endpoint of before.
     private struct Fixture {
         let test: TestStore

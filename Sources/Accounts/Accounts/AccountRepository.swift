@@ -25,15 +25,20 @@ package struct AccountRepository: Sendable {
     }
 
     /// Accounts by team and user identifier, the oldest first; nil stands for all.
-    package func accounts(
-        team: String? = nil, user: String? = nil, after: Int64 = 0, limit: Int = Int(Int32.max)
-    ) throws(StoreFailure) -> [Account] {
-        try database.read { connection throws(StoreFailure) in
-            let conditions = try connection.accountConditions(team: team, user: user)
-            return try connection.rows(
-                "\(Self.select) WHERE a.id > \(after) AND \(SQL.all(conditions)) ORDER BY a.id LIMIT \(limit)"
-            ).map(Account.init(row:))
-        }
+    package func accounts(team: String? = nil, user: String? = nil) throws(StoreFailure) -> [Account] {
+        try page(team: team, user: user, after: nil, limit: Int(Int32.max)).rows
+    }
+
+    /// The same page by page.
+    /// - Parameters:
+    ///   - after: the account behind which to begin.
+    ///   - limit: accounts to look at. Some may be of removed teams, and are not in the page.
+    /// - Returns: accounts, and the one behind which to go on; nil where there are no more.
+    package func page(
+        team: String?, user: String?, after: Int64?, limit: Int
+    ) throws(StoreFailure) -> (rows: [Account], next: Int64?) {
+        let page = try database.accountPage(Self.select, "a.id", team: team, user: user, after: after, limit: limit)
+        return (try page.rows.map(Account.init(row:)), page.next)
     }
 
     static let select: SQL = """
@@ -178,6 +183,27 @@ extension Account {
             number: row["account_id"], teamID: row["team"], userID: row["user_handle"], sub: row["sub"],
             sharesName: row["shares_name"], emailKind: row["email_kind"], inboxNumber: row["inbox_number"],
             createdAt: row["account_created_at"])
+    }
+}
+
+extension Database {
+    /// What belongs to some accounts: so many from the one after `after` on, among them those of removed teams, which may be
+    /// millions.
+    /// - Parameters:
+    ///   - select: without a condition; accounts are `a`.
+    ///   - order: of the rows, by account first.
+    /// - Returns: the rows, and the account behind which to go on; nil where there are no more.
+    func accountPage(
+        _ select: SQL, _ order: SQL, team: String?, user: String?, after: Int64?, limit: Int
+    ) throws(StoreFailure) -> (rows: [SQLRow], next: Int64?) {
+        try read { connection throws(StoreFailure) in
+            let known = SQL.all(try connection.accountConditions(team: team, user: user))
+            let condition: SQL = "a.id > \(after ?? 0) AND \(known)"
+            let last: Int64? = try connection.value(
+                "SELECT MAX(id) FROM (SELECT a.id FROM accounts a WHERE \(condition) ORDER BY a.id LIMIT \(limit)) page")
+            guard let last else { return ([], nil) }
+            return (try connection.rows("\(select) WHERE \(condition) AND a.id <= \(last) ORDER BY \(order)"), last)
+        }
     }
 }
 

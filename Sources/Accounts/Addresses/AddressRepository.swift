@@ -174,6 +174,14 @@ package struct AddressRepository: Sendable {
         }
     }
 
+    /// All relay addresses by account, page by page as `AccountRepository.page`.
+    package func page(
+        team: String?, user: String?, after: Int64?, limit: Int
+    ) throws(StoreFailure) -> (rows: [RelayAddress], next: Int64?) {
+        let page = try database.accountPage(Self.select, "a.id, r.ordinal", team: team, user: user, after: after, limit: limit)
+        return (try page.rows.map(RelayAddress.init(row:)), page.next)
+    }
+
     /// The account's current address; nil where it has none.
     package func current(account number: Int64) throws(StoreFailure) -> RelayAddress? {
         try database.row("\(Self.select) WHERE r.account_id = \(number) AND r.is_current = 1")

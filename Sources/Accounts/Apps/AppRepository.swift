@@ -128,14 +128,20 @@ package struct AppRepository: Sendable {
         }
     }
 
-    /// What removing the app would end.
-    package func dependents(team id: String, clientID: String) throws(StoreFailure) -> AppDependents {
+    /// What removing the app would end; of grants no more than `bound + 1` are counted.
+    package func dependents(
+        team id: String, clientID: String, upTo bound: Int = BoundedCount.bound
+    ) throws(StoreFailure) -> AppDependents {
         try database.read { connection throws(StoreFailure) in
             let group = try connection.appGroup(team: connection.team(id), clientID: clientID)
             guard try connection.appCount(group) == 1 else { return AppDependents(grants: 0) }
-            let grants = try connection.value(
-                "SELECT COUNT(*) FROM grants WHERE group_id = \(group.number) AND state = 'authorized'", Int.self)
-            return AppDependents(grants: grants ?? 0)
+            let grants = try connection.count(upTo: bound) { after, limit in
+                """
+                SELECT COUNT(CASE WHEN state = 'authorized' THEN 1 END) AS count, MAX(id) AS last FROM (
+                    SELECT id, state FROM grants WHERE group_id = \(group.number) AND id > \(after) ORDER BY id \(limit)) g
+                """
+            }
+            return AppDependents(grants: grants)
         }
     }
 
@@ -185,7 +191,7 @@ extension DatabaseConnection {
         let name = "removed app \(app)"
         let removed = try inserted(
             "INSERT INTO teams (handle, name, created_at, removed_at) VALUES (\(name), '', \(now), \(now)) RETURNING id")
-        for table in ["app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps", "devices"] {
+        for table in ["app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps"] {
             try run("DELETE FROM \(raw: table) WHERE app_id = \(app)")
         }
         guard withGroup else {

@@ -6,14 +6,61 @@ import Database
 package struct AuditRepository: Sendable {
     let database: any Database
 
+    /// Lines that one statement looks at, of the millions that years have.
+    package static let range: Int64 = 10_000
+    /// How long after its time a line may be written, seconds: that of an import is when it began.
+    private static let longestChange: Int64 = 86_400
+
+    private static let select: SQL = "SELECT id, at, actor, action, subject, detail FROM audit"
+
     /// The newest entries first, at most `limit`.
     package func entries(limit: Int = 100) throws(StoreFailure) -> [AuditEntry] {
-        try database.rows("SELECT id, at, actor, action, subject, detail FROM audit ORDER BY id DESC LIMIT \(limit)").map {
-            row throws(StoreFailure) in
-            try AuditEntry(
-                number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], subject: row["subject"],
-                detail: row["detail"])
+        try database.rows("\(Self.select) ORDER BY id DESC LIMIT \(limit)").map(AuditEntry.init(row:))
+    }
+
+    /// Entries among some lines, the newest first, at most `limit`. What is rare may be in none of them.
+    /// - Parameters:
+    ///   - since: seconds since 1970.
+    ///   - actor: exactly, or the beginning where it ends in `*`; nil for all. Likewise `action`.
+    ///   - before: the number of the line before which to begin; nil for the newest.
+    ///   - range: numbers to look at.
+    /// - Returns: entries, and the number before which to go on; nil where there are no more.
+    package func page(
+        since: Int64 = 0, actor: String? = nil, action: String? = nil, before: Int64? = nil, limit: Int, range: Int64 = range
+    ) throws(StoreFailure) -> (rows: [AuditEntry], next: Int64?) {
+        try database.read { connection throws(StoreFailure) in
+            let ends = try connection.row("SELECT (SELECT MIN(id) FROM audit) AS first, (SELECT MAX(id) FROM audit) AS last")
+            guard let ends, let first: Int64 = try ends["first"], let last: Int64 = try ends["last"] else { return ([], nil) }
+            let end = before ?? last + 1
+            let start = end - range
+            let inRange: SQL = "id >= \(start) AND id < \(end)"
+            var conditions: [SQL] = [inRange, "at >= \(since)"]
+            for (column, text) in [("actor", actor), ("action", action)] {
+                guard let text else { continue }
+                let beginning = String(text.dropLast())
+                conditions.append(
+                    text.hasSuffix("*")
+                        ? "SUBSTR(\(raw: column), 1, LENGTH(\(beginning))) = \(beginning)" : "\(raw: column) = \(text)")
+            }
+            let found = try connection.rows("\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY id DESC LIMIT \(limit)")
+                .map(AuditEntry.init(row:))
+            if found.count == limit { return (found, found.last?.number) }
+            if found.isEmpty, since > 0 {
+                let newest: Int64? = try connection.value(
+                    "SELECT MAX(at) FROM (SELECT at FROM audit WHERE \(inRange) LIMIT \(range)) lines")
+                if let newest, newest < since - Self.longestChange { return ([], nil) }
+            }
+            return (found, start > first ? start : nil)
         }
+    }
+}
+
+extension AuditEntry {
+    /// From the columns of the table.
+    fileprivate init(row: SQLRow) throws(StoreFailure) {
+        try self.init(
+            number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], subject: row["subject"],
+            detail: row["detail"])
     }
 }
 

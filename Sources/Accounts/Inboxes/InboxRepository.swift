@@ -26,12 +26,14 @@ package struct InboxRepository: Sendable {
     package func suspended(limit: Int) throws(StoreFailure) -> (count: Int, users: [String]) {
         try database.read { connection throws(StoreFailure) in
             let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE suspended_at IS NOT NULL")
-            let users: [String] = try connection.values(
+            // Of the last ones: some users have several.
+            let last: [String] = try connection.values(
                 """
                 SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
-                WHERE i.suspended_at IS NOT NULL GROUP BY u.handle ORDER BY MAX(i.suspended_at) DESC, u.handle LIMIT \(limit)
+                WHERE i.suspended_at IS NOT NULL ORDER BY i.suspended_at DESC, i.id LIMIT \(10 * limit)
                 """)
-            return (count ?? 0, users)
+            let users = last.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }.prefix(limit)
+            return (count ?? 0, Array(users))
         }
     }
 

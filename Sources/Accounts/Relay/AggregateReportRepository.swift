@@ -128,8 +128,8 @@ package struct AggregateReportRepository: Sendable {
         }
     }
 
-    /// Deletes reports received before a time, at most `limit`; how many.
-    package func deleteExpired(before time: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
+    /// Deletes reports received before a time, at most `limit`, each with up to fifty hosts; how many.
+    package func deleteExpired(before time: Int64, limit: Int = 50) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
                 """

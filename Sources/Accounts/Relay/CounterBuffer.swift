@@ -3,13 +3,15 @@
 import Database
 import Synchronization
 
-/// Counts from any thread; `flush` writes what has gathered in one transaction. Whoever owns it flushes every second or so,
+/// Counts from any thread; `flush` writes what has gathered, in few transactions. Whoever owns it flushes every second or so,
 /// and again at shutdown. What was counted since the last flush is lost when the process is killed.
 package final class CounterBuffer: Sendable {
     private struct Key: Hashable {
         let account: Int64
         let day: Int64
         let kind: CounterKind
+
+        var order: (Int64, Int64, Int64) { (account, day, kind.rawValue) }
     }
 
     private struct Known: Equatable {
@@ -30,6 +32,8 @@ package final class CounterBuffer: Sendable {
 
     /// Distinct counters held while the store is away; beyond it further ones are dropped and counted in `dropped`.
     package static let capacity = 100_000
+    /// Written in one transaction: some ten milliseconds.
+    package static let step = 1_000
 
     /// The part of a daily limit that may be counted in memory between two writes. With several hosts each may be ahead of the
     /// others by as much, so the last parts before the limit (`reserved`) are counted in the store, one by one.
@@ -157,7 +161,8 @@ package final class CounterBuffer: Sendable {
     /// How many were dropped for lack of room since the start.
     package var dropped: Int { state.withLock { $0.dropped } }
 
-    /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
+    /// Writes what has gathered. Where the store is away, what is not written yet is kept for the next time, and the error is
+    /// thrown.
     /// - Parameter now: of what the audit says of it, in seconds since 1970; nil for the beginning of its day.
     /// - Returns: accounts to which messages went, as far as they were counted here since the last time.
     @discardableResult
@@ -175,22 +180,29 @@ package final class CounterBuffer: Sendable {
             }
             return (counts, written)
         }
-        do {
-            try repository.add(
-                counts.map { DailyCounter(accountNumber: $0.account, day: $0.day, kind: $0.kind, count: $1) }, now: now)
-        } catch {
-            for (key, count) in counts { self.written(count, key, isWritten: false) }
-            throw error
-        }
-        state.withLock { state in
-            state.turns += 1
-            // What was noted meanwhile may be from before this.
-            for (key, count) in counts {
-                guard let known = state.entries[key]?.known else { continue }
-                state.entries[key]?.known = Known(count: known.count + count, at: known.at)
+        // After trouble they may be many: other writers wait for some of them at most.
+        var rest = counts.map { (key: $0, count: $1) }.sorted { $0.key.order < $1.key.order }[...]
+        while !rest.isEmpty {
+            let step = rest.prefix(Self.step)
+            do {
+                try repository.add(
+                    step.map { DailyCounter(accountNumber: $0.key.account, day: $0.key.day, kind: $0.key.kind, count: $0.count) },
+                    now: now)
+            } catch {
+                for (key, count) in rest { self.written(count, key, isWritten: false) }
+                throw error
             }
+            state.withLock { state in
+                state.turns += 1
+                // What was noted meanwhile may be from before this.
+                for (key, count) in step {
+                    guard let known = state.entries[key]?.known else { continue }
+                    state.entries[key]?.known = Known(count: known.count + count, at: known.at)
+                }
+            }
+            for (key, count) in step { self.written(count, key, isWritten: true) }
+            rest = rest.dropFirst(Self.step)
         }
-        for (key, count) in counts { self.written(count, key, isWritten: true) }
         return written.sorted()
     }
 }

@@ -3,8 +3,8 @@
 import Database
 import Synchronization
 
-/// Takes marks from any thread; `flush` writes what has gathered in one transaction. What came since the last flush is lost when
-/// the process is killed, which only hides what is in a quotation.
+/// Takes marks from any thread; `flush` writes what has gathered, in few transactions. What came since the last flush is lost
+/// when the process is killed, which only hides what is in a quotation.
 package final class MarkBuffer: Sendable {
     private struct Key: Hashable {
         let account: Int64
@@ -50,10 +50,15 @@ package final class MarkBuffer: Sendable {
             state.pending = [:]
             return state.writing
         }
-        guard !marks.isEmpty else { return }
-        try repository.mark(purpose: Self.purpose, marks.map { ($0.key.account, $0.key.mark, $0.value) })
-        state.withLock { state in
-            for key in marks.keys { state.writing[key] = nil }
+        // After trouble they may be many: other writers wait for some of them at most.
+        var rest = Array(marks)[...]
+        while !rest.isEmpty {
+            let step = rest.prefix(CounterBuffer.step)
+            try repository.mark(purpose: Self.purpose, step.map { ($0.key.account, $0.key.mark, $0.value) })
+            state.withLock { state in
+                for (key, _) in step { state.writing[key] = nil }
+            }
+            rest = rest.dropFirst(CounterBuffer.step)
         }
     }
 }

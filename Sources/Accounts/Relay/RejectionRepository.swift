@@ -83,10 +83,12 @@ extension SourceRepository {
     }
 }
 
-/// Gathers refusals in memory, off the path of mail; `flush` writes them in one transaction.
+/// Gathers refusals in memory, off the path of mail; `flush` writes them in few transactions.
 package final class RejectionBuffer: Sendable {
     /// Held while the store is away; further ones are dropped.
     package static let capacity = 10_000
+    /// Written in one transaction: some ten milliseconds.
+    package static let step = 500
 
     private let write: @Sendable ([RejectionEvent]) throws(StoreFailure) -> Void
     private let events = Mutex<[RejectionEvent]>([])
@@ -96,15 +98,19 @@ package final class RejectionBuffer: Sendable {
     /// Never blocks on the store.
     package func add(_ event: RejectionEvent) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
 
-    /// Writes what has gathered. Where the store is away it is kept for the next time, and the error is thrown.
+    /// Writes what has gathered. Where the store is away, what is not written yet is kept for the next time, and the error is
+    /// thrown.
     package func flush() throws(StoreFailure) {
-        let taken = events.withLock { events in
+        var rest = events.withLock { events in
             defer { events = [] }
-            return events
+            return events[...]
         }
-        do { try write(taken) } catch {
-            events.withLock { $0 = Array((taken + $0).prefix(Self.capacity)) }
-            throw error
+        while !rest.isEmpty {
+            do { try write(Array(rest.prefix(Self.step))) } catch {
+                events.withLock { $0 = Array((rest + $0).prefix(Self.capacity)) }
+                throw error
+            }
+            rest = rest.dropFirst(Self.step)
         }
     }
 }

@@ -55,27 +55,34 @@ package struct TeamRepository: Sendable {
 
     /// How many accounts the team has.
     package func accountCount(_ id: String) throws(StoreFailure) -> Int {
-        try database.read { connection throws(StoreFailure) in
-            try connection.value("SELECT COUNT(*) FROM accounts WHERE team_id = \(connection.team(id).number)") ?? 0
-        }
+        let team = try team(id).number
+        return try database.count(upTo: .max) { Self.accountPiece(team, after: $0, $1) }
     }
 
-    /// What removing the team would take along.
-    package func dependents(_ id: String) throws(StoreFailure) -> TeamDependents {
+    private static func accountPiece(_ team: Int64, after: Int64, _ limit: SQL) -> SQL {
+        """
+        SELECT COUNT(*) AS count, MAX(id) AS last
+        FROM (SELECT id FROM accounts WHERE team_id = \(team) AND id > \(after) ORDER BY id \(limit)) a
+        """
+    }
+
+    /// What removing the team would take along. Of accounts and addresses no more than `bound + 1` are counted.
+    package func dependents(_ id: String, upTo bound: Int = BoundedCount.bound) throws(StoreFailure) -> TeamDependents {
         try database.read { connection throws(StoreFailure) in
-            let team = try connection.team(id)
-            let row = try connection.row(
+            let team = try connection.team(id).number
+            let sources: Int? = try connection.value("SELECT COUNT(*) FROM outbound_sources WHERE team_id = \(team)")
+            let apps: Int? = try connection.value(
+                "SELECT COUNT(*) FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = \(team)")
+            let addresses = try connection.count(upTo: bound) { after, limit in
                 """
-                SELECT (SELECT COUNT(*) FROM outbound_sources WHERE team_id = t.id) AS sources,
-                    (SELECT COUNT(*) FROM apps a JOIN app_groups g ON g.id = a.group_id WHERE g.team_id = t.id) AS apps,
-                    (SELECT COUNT(*) FROM accounts WHERE team_id = t.id) AS accounts,
-                    (SELECT COUNT(*) FROM relay_addresses r JOIN accounts a ON a.id = r.account_id WHERE a.team_id = t.id)
-                        AS addresses
-                FROM teams t WHERE t.id = \(team.number)
-                """)
-            guard let row else { return TeamDependents(sources: 0, apps: 0, accounts: 0, addresses: 0) }
-            return try TeamDependents(
-                sources: row["sources"], apps: row["apps"], accounts: row["accounts"], addresses: row["addresses"])
+                SELECT COUNT(r.account_id) AS count, MAX(a.id) AS last
+                FROM (SELECT id FROM accounts WHERE team_id = \(team) AND id > \(after) ORDER BY id \(limit)) a
+                LEFT JOIN relay_addresses r ON r.account_id = a.id
+                """
+            }
+            return TeamDependents(
+                sources: sources ?? 0, apps: apps ?? 0,
+                accounts: try connection.count(upTo: bound) { Self.accountPiece(team, after: $0, $1) }, addresses: addresses)
         }
     }
 
@@ -89,7 +96,7 @@ package struct TeamRepository: Sendable {
                 try connection.run("DELETE FROM \(raw: table) WHERE team_id = \(number)")
             }
             for table in [
-                "app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps", "devices",
+                "app_redirects", "client_secrets", "logout_redirects", "policy_app_bindings", "attested_apps",
             ] {
                 try connection.run(
                     """

@@ -9,7 +9,7 @@ package struct TransferRepository: Sendable {
     let addresses: AddressRepository
     let accounts: AccountRepository
     let inboxes: InboxRepository
-    private var database: any Database { addresses.database }
+    var database: any Database { addresses.database }
 
     // MARK: Administration
 
@@ -32,7 +32,7 @@ package struct TransferRepository: Sendable {
             try connection.audit(change, "transfer.start", "team:\(from)", "app:\(group.title) to team:\(to)")
             return number
         }
-        return try database.read { connection throws(StoreFailure) in try transfer(connection, number) }
+        return try transfer(number)
     }
 
     /// Takes back a transfer that was started and not finished. Transfer subjects stay unchanged, should it be started again.
@@ -49,25 +49,13 @@ package struct TransferRepository: Sendable {
         }
     }
 
-    /// Transfers, the newest first; of one app, or all.
-    package func transfers(app clientID: String? = nil) throws(StoreFailure) -> [AppTransfer] {
-        try database.read { connection throws(StoreFailure) in
-            guard let clientID else {
-                return try connection.rows("\(Self.select) ORDER BY x.id DESC").map(AppTransfer.init(row:))
-            }
-            let (_, group) = try connection.appGroup(clientID: clientID)
-            return try connection.rows("\(Self.select) WHERE x.group_id = \(group.number) ORDER BY x.id DESC")
-                .map(AppTransfer.init(row:))
-        }
-    }
-
     /// Grants that one transaction moves: some ten milliseconds.
     package static let batch = 128
 
     /// Takes steps as `step` does until so many grants were looked at, and says how far it is.
     package func finish(app clientID: String, limit: Int = batch, _ change: Change) throws(StoreFailure) -> AppTransfer {
         let (number, _) = try step(app: clientID, limit: limit, change)
-        return try database.read { connection throws(StoreFailure) in try transfer(connection, number) }
+        return try transfer(number)
     }
 
     /// Hands the apps over to the new team, or goes on with it, moving at most `limit` grants; repeat until it is finished, which
@@ -371,35 +359,6 @@ package struct TransferRepository: Sendable {
         return try Underway(
             number: row["id"], group: group, fromTeam: (row["from_team"], row["from_handle"]), toTeam: Team(row: row),
             state: row["state"], endsAt: row["ends_at"], movedThrough: row["moved_through"])
-    }
-
-    private func transfer(_ connection: any DatabaseConnection, _ number: Int64) throws(StoreFailure) -> AppTransfer {
-        guard let row = try connection.row("\(Self.select) WHERE x.id = \(number)") else {
-            throw .permanent(.unexpectedData, "a transfer that was just written is missing")
-        }
-        return try AppTransfer(row: row)
-    }
-
-    private static let select: SQL = """
-        SELECT x.id, x.group_id, p.primary_client_id, f.handle AS from_team, t.handle AS to_team, x.state, x.started_at, x.moved_at,
-            x.ends_at,
-            (SELECT COUNT(*) FROM grants g JOIN accounts a ON a.id = g.account_id
-                WHERE x.state <> 'finished' AND g.group_id = x.group_id AND a.team_id = x.from_team) AS waiting,
-            (SELECT COUNT(*) FROM account_transfers m WHERE m.transfer_id = x.id) AS moved,
-            (SELECT COUNT(*) FROM transfer_subs s JOIN accounts a ON a.id = s.account_id
-                WHERE a.team_id = x.from_team AND s.target_team = x.to_team) AS subjects
-        FROM app_transfers x JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
-            JOIN teams f ON f.id = x.from_team AND f.removed_at IS NULL
-            JOIN teams t ON t.id = x.to_team AND t.removed_at IS NULL
-        """
-}
-
-extension AppTransfer {
-    fileprivate init(row: SQLRow) throws(StoreFailure) {
-        try self.init(
-            number: row["id"], group: AppGroup(row: row), fromTeam: row["from_team"], toTeam: row["to_team"], state: row["state"],
-            startedAt: row["started_at"], movedAt: row["moved_at"], endsAt: row["ends_at"], waiting: row["waiting"],
-            moved: row["moved"], subjects: row["subjects"])
     }
 }
 

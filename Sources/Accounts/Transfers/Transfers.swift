@@ -25,7 +25,7 @@ package struct AppTransfer: Sendable, Hashable {
     package let movedAt: Int64?
     /// When the 60 days are over.
     package let endsAt: Int64?
-    /// Grants that have yet to follow.
+    /// Grants that have yet to follow. These three are as `BoundedCount` has them.
     package let waiting: Int
     /// Accounts whose grant moved.
     package let moved: Int

@@ -1,4 +1,4 @@
-// Removal in small steps: what was removed is gone for everyone at once, and its rows go one thousand at a time.
+// Removal in small steps: what was removed is gone for everyone at once, and its rows go some hundred at a time.
 
 import Database
 import MailCrypto
@@ -6,8 +6,8 @@ import MailCrypto
 /// Takes away what is left of teams and accounts that were removed. Any process may do so, from wherever another one was
 /// interrupted.
 package struct RemovalRepository: Sendable {
-    /// Rows that one transaction deletes: some ten milliseconds, for which other writers wait.
-    package static let rows = 1_000
+    /// Rows that one transaction deletes: some ten milliseconds where they come from a disk, for which other writers wait.
+    package static let rows = 250
     /// What the end of an account counts for, in rows: names retired, events, and what hangs on it in small numbers.
     private static let rowsPerAccount = 20
 
@@ -99,7 +99,6 @@ package struct RemovalRepository: Sendable {
     ) throws(StoreFailure) {
         var left = rows
         guard try endConsents(connection, tracker, team: team, &left) else { return }
-        guard try connection.clear(RemovedRows.ofMovingApps(team), &left) else { return }
         let limit = max(1, rows / Self.rowsPerAccount)
         let found: [Int64] = try connection.values(
             "SELECT id FROM accounts WHERE team_id = \(team) ORDER BY id LIMIT \(limit)")
@@ -110,7 +109,9 @@ package struct RemovalRepository: Sendable {
             left -= Self.rowsPerAccount
             guard left > 0 else { return }
         }
-        guard found.count < limit, try connection.clear(RemovedRows.ofTeam(team), &left) else { return }
+        guard found.count < limit else { return }
+        // Last: whatever consents its apps have now are others'.
+        guard try connection.clear(RemovedRows.ofMovingApps(team) + RemovedRows.ofTeam(team), &left) else { return }
         // What waits for endpoints of its apps still goes there.
         try connection.run(
             """
@@ -233,6 +234,7 @@ private enum RemovedRows {
             Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
             Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),
             Table(name: "app_signups", key: "app_id, slice", condition: ofItsApps),
+            Table(name: "devices", key: "id", condition: ofItsApps),
             Table(
                 name: "account_transfers", key: "old_account, transfer_id",
                 condition: """

@@ -56,29 +56,4 @@ extension AuditRepository {
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < \(time) LIMIT \(limit))")
         }
     }
-
-    /// The newest entries first, at most `limit`.
-    /// - Parameters:
-    ///   - since: seconds since 1970.
-    ///   - actor: exactly, or the beginning where it ends in `*`; nil for all. Likewise `action`.
-    package func entries(since: Int64, actor: String?, action: String?, limit: Int) throws(StoreFailure) -> [AuditEntry] {
-        var conditions: [SQL] = ["at >= \(since)"]
-        for (column, text) in [("actor", actor), ("action", action)] {
-            guard let text else { continue }
-            let start = String(text.dropLast())
-            conditions.append(
-                text.hasSuffix("*")
-                    ? "SUBSTR(\(raw: column), 1, LENGTH(\(start))) = \(start)" : "\(raw: column) = \(text)")
-        }
-        return try database.rows(
-            """
-            SELECT id, at, actor, action, subject, detail FROM audit WHERE \(SQL.all(conditions))
-            ORDER BY at DESC, id DESC LIMIT \(limit)
-            """
-        ).map { row throws(StoreFailure) in
-            try AuditEntry(
-                number: row["id"], at: row["at"], actor: row["actor"], action: row["action"], subject: row["subject"],
-                detail: row["detail"])
-        }
-    }
 }

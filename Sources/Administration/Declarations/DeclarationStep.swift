@@ -122,7 +122,11 @@ struct DeclarationStep {
         let takes = try store.teams.dependents(id)
         guard run.takesDependents || takes.accounts + takes.addresses == 0 else {
             throw .refused(
-                .unmet, "\(takes.accounts) accounts and \(takes.addresses) relay addresses go with it: repeat with --yes")
+                .unmet,
+                """
+                \(BoundedCount.text(takes.accounts)) accounts and \(BoundedCount.text(takes.addresses)) relay addresses go with it: \
+                repeat with --yes
+                """)
         }
         try store.teams.remove(id, change)
     }
@@ -130,7 +134,7 @@ struct DeclarationStep {
     private func remove(app id: String, of team: String) throws(StoreFailure) {
         let takes = try store.apps.dependents(team: team, clientID: id)
         guard run.takesDependents || takes.grants == 0 else {
-            throw .refused(.unmet, "consent of \(takes.grants) users goes with it: repeat with --yes")
+            throw .refused(.unmet, "consent of \(BoundedCount.text(takes.grants)) users goes with it: repeat with --yes")
         }
         try store.apps.remove(team: team, clientID: id, change)
     }

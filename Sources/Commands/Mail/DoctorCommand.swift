@@ -13,8 +13,8 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Check that everything works, and say how to fix what does not.",
         discussion: """
-            local: configuration, key file, database and its integrity, policy, disk, clock, whether a milter answers at the milter's
-            socket and the HTTP API at its address, and the HTTP certificate.
+            local: configuration, key file, database and its integrity (of a SQLite file up to 4 GiB), policy, disk, clock, whether \
+            a milter answers at the milter's socket and the HTTP API at its address, and the HTTP certificate.
             postfix: every setting that the relay needs, services in master.cf that bypass it, the certificate.
             probe: a reply and a bounce written by doctor, sent through the running Postfix and milter and captured on their way out: \
             whether anything in them reveals the user. Sent only if the parts above found nothing broken. It needs root, to listen \

@@ -95,9 +95,11 @@ package struct ConfirmationOptions: ParsableArguments {
 
     package init() {}
 
-    /// Throws unless nothing depends on it or --yes was given.
+    /// Throws unless nothing depends on it or --yes was given. Counts are as `BoundedCount` gives them.
     package func check(_ what: String, takes dependents: [(Int, String)]) throws {
-        let parts = dependents.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : $0.1.hasSuffix("s") ? "es" : "s")" }
+        let parts = dependents.filter { $0.0 > 0 }.map { count, name in
+            "\(BoundedCount.text(count)) \(name)\(count == 1 ? "" : name.hasSuffix("s") ? "es" : "s")"
+        }
         guard !yes, !parts.isEmpty else { return }
         throw CommandError.usage(
             "removing \(what) also removes \(parts.joined(separator: ", ")): repeat with --yes to do so; nothing was changed")

@@ -30,19 +30,26 @@ package struct Table {
 
     /// On a terminal aligned under a header; into a pipe one row a line, columns separated by tabs, without header.
     package func print() {
-        guard isTerminal else {
-            for row in rows { Swift.print(row.joined(separator: "\t")) }
-            return
+        var above: [Int] = []
+        for line in lines(below: &above) { Swift.print(line) }
+    }
+
+    /// The same as lines that continue a table.
+    /// - Parameter above: how wide its columns are so far, and afterwards; empty at its beginning.
+    func lines(below above: inout [Int]) -> [String] {
+        guard isTerminal else { return rows.map { $0.joined(separator: "\t") } }
+        guard !rows.isEmpty else { return [] }
+        let isFirst = above.isEmpty
+        let widths = zip(header.indices, isFirst ? header.map(\.count) : above).map { column, width in
+            max(width, rows.map { $0[column].count }.max() ?? 0)
         }
-        guard !rows.isEmpty else { return }
-        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
         func line(_ row: [String]) -> String {
             row.enumerated().map { column, text in
                 column == row.count - 1 ? text : padded(text, widths[column])
             }.joined(separator: "  ")
         }
-        Swift.print(emphasised(line(header)))
-        for row in rows { Swift.print(line(row)) }
+        above = widths
+        return (isFirst ? [emphasised(line(header))] : []) + rows.map(line)
     }
 }
 
@@ -133,11 +140,14 @@ package struct ExtendedView: Encodable {
 }
 
 /// Prints a value as JSON with sorted keys in snake_case.
-package func printJSON(_ value: some Encodable) throws {
+package func printJSON(_ value: some Encodable) throws { print(String(decoding: try jsonOctets(value), as: UTF8.self)) }
+
+/// A value as `printJSON` prints it.
+func jsonOctets(_ value: some Encodable) throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     encoder.keyEncodingStrategy = .convertToSnakeCase
-    print(String(decoding: try encoder.encode(value), as: UTF8.self))
+    return try encoder.encode(value)
 }
 
 /// A time as ISO 8601 in UTC: `2026-11-21T07:02:28Z`.

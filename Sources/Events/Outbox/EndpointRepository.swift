@@ -48,15 +48,11 @@ package struct EndpointRepository: Sendable {
                 ON CONFLICT (endpoint_id) DO UPDATE SET failures = 0, retry_at = 0, last_error = NULL
                 """)
             let endpoint = try find(connection, Self.uncounted, group: group, team: id)
-            // The others are due already, however many wait.
-            try connection.run(
-                """
-                UPDATE outbox SET next_attempt_at = \(EventMoment.atOnce)
-                WHERE endpoint_id = \(endpoint.number) AND state = 'pending' AND next_attempt_at > \(EventMoment.atOnce)
-                """)
             try connection.audit(change, "endpoint.set", "team:\(id)", "app:\(group.title) \(url)")
             return endpoint.number
         }
+        // Who writes meanwhile waits for some of them at most.
+        while try database.makeDue(number, at: EventMoment.atOnce) {}
         signal.raise()
         guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
             throw .refused(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")

@@ -42,17 +42,29 @@ package struct OutboxRepository: Sendable {
     package static let counted = 2_000
 
     /// How many events wait for us to deliver them, and since when the oldest of them does, of at most `limit`. What waits for a
-    /// receiver to poll, or for a stream to go on, is its receiver's affair.
+    /// receiver to poll, or for a stream to go on, is its receiver's affair, and is not read, however much it is.
     package func backlog(limit: Int = counted) throws(StoreFailure) -> Backlog {
-        let row = try database.row(
-            """
-            SELECT COUNT(*) AS events, MIN(created_at) AS oldest FROM (
-                SELECT o.created_at FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
-                LEFT JOIN event_streams s ON s.endpoint_id = e.id
-                WHERE o.state = 'pending' AND (s.endpoint_id IS NULL OR s.is_polled = 0 AND s.status = 'enabled') LIMIT \(limit)) w
-            """)
-        let events: Int = try row?["events"] ?? 0
-        return Backlog(events: events, oldest: try row?["oldest"], isWhole: events < limit)
+        try database.read { connection throws(StoreFailure) in
+            var (events, oldest) = (0, Int64?.none)
+            // Endpoints that events wait for and that take all of them now.
+            let waiting: [Int64] = try connection.values(
+                """
+                SELECT e.id FROM event_endpoints e LEFT JOIN event_streams s ON s.endpoint_id = e.id
+                WHERE e.removed_at IS NULL AND (s.endpoint_id IS NULL OR s.is_polled = 0 AND s.status = 'enabled')
+                    AND \(OutboxPlaces.has(.pending)) ORDER BY e.id
+                """)
+            for endpoint in waiting where events < limit {
+                let row = try connection.row(
+                    """
+                    SELECT COUNT(*) AS events, MIN(created_at) AS oldest FROM (SELECT created_at FROM outbox
+                        WHERE endpoint_id = \(endpoint) AND state = 'pending' LIMIT \(limit - events)) w
+                    """)
+                guard let row, let first: Int64 = try row["oldest"] else { continue }
+                events += try row["events"]
+                oldest = min(oldest ?? first, first)
+            }
+            return Backlog(events: events, oldest: oldest, isWhole: events < limit)
+        }
     }
 
     /// Endpoints that events wait for, those that are polled left out. Of a stream that stands still events about itself go out.
@@ -114,24 +126,18 @@ package struct OutboxRepository: Sendable {
             """)
     }
 
-    /// It works. What waits because it failed becomes due.
+    /// It works.
     private func noteSuccess(of endpoint: Int64, _ connection: any DatabaseConnection, _ now: Int64) throws(StoreFailure) {
-        let row = try connection.row(
-            "SELECT failures, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)")
-        guard let row else { return }
-        let (failures, lastSuccess): (Int, Int64?) = try (row["failures"], row["last_success_at"])
-        guard failures > 0 || lastSuccess != now else { return }
         try connection.run(
             """
-            UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = \(now) WHERE endpoint_id = \(endpoint)
+            UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = \(now)
+            WHERE endpoint_id = \(endpoint) AND (failures > 0 OR last_success_at IS NULL OR last_success_at <> \(now))
             """)
-        guard failures > 0 else { return }
-        try connection.run(
-            """
-            UPDATE outbox SET next_attempt_at = \(now)
-            WHERE endpoint_id = \(endpoint) AND state = 'pending' AND next_attempt_at > \(now)
-                AND last_attempt_at <= \(now - Self.wakeAfter)
-            """)
+    }
+
+    /// Makes events of an endpoint due that wait because it failed, now that it works; some of them. Whether there may be more.
+    package func wake(endpoint: Int64, now: Int64) throws(StoreFailure) -> Bool {
+        try database.makeDue(endpoint, at: now, triedBefore: now - Self.wakeAfter + 1)
     }
 
     private func noteFailure(
@@ -162,7 +168,7 @@ package struct OutboxRepository: Sendable {
                         AND o.next_attempt_at > \(now + event))
                 """)
         }
-        return try untilNoneIsLeft(
+        return try database.untilNoneIsLeft(
             """
             SELECT o.id FROM event_endpoints e CROSS JOIN outbox o
             WHERE e.removed_at IS NULL AND o.endpoint_id = e.id AND o.state = 'pending' AND o.next_attempt_at > \(now + event)
@@ -179,7 +185,7 @@ package struct OutboxRepository: Sendable {
 
     /// Parks what waited for three days; how many.
     package func parkExpired(now: Int64) throws(StoreFailure) -> Int {
-        try untilNoneIsLeft("SELECT id FROM outbox WHERE state = 'pending' AND park_at <= \(now)") {
+        try database.untilNoneIsLeft("SELECT id FROM outbox WHERE state = 'pending' AND park_at <= \(now)") {
             connection, events throws(StoreFailure) in
             try connection.run(for: events) {
                 "\(Self.parking(now)) WHERE id IN \($0) AND state = 'pending' AND park_at <= \(now)"
@@ -189,52 +195,6 @@ package struct OutboxRepository: Sendable {
 
     /// Events that one transaction changes: some ten milliseconds, for which other writers wait.
     package static let step = 1_000
-
-    /// Changes events that an index finds and no longer finds once they are changed, some at a time. The search runs before each
-    /// transaction, so that it does not block other writers.
-    /// - Parameters:
-    ///   - search: their numbers, without a limit.
-    ///   - change: changes those that are still as they were found; how many.
-    private func untilNoneIsLeft(
-        _ search: SQL, change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
-    ) throws(StoreFailure) -> Int {
-        var count = 0
-        while true {
-            let events: [Int64] = try database.values("\(search) LIMIT \(Self.step)")
-            guard !events.isEmpty else { return count }
-            count += try database.write(.relaxed) { connection throws(StoreFailure) in try change(connection, events) }
-            guard events.count == Self.step else { return count }
-        }
-    }
-
-    /// Changes many events, some at a time, of those that there are at the beginning. The search runs before each transaction, so
-    /// that it does not block other writers.
-    /// - Parameters:
-    ///   - condition: which ones, of `outbox o` with its endpoint `e`; asked for once.
-    ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.
-    /// - Returns: how many were changed.
-    private func inSteps(
-        _ durability: Durability, _ condition: TransactionBody<SQL>,
-        change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
-    ) throws(StoreFailure) -> Int {
-        let (selected, last): (SQL, Int64) = try database.read { connection throws(StoreFailure) in
-            (try condition(connection), try connection.value("SELECT MAX(id) AS last FROM outbox") ?? 0)
-        }
-        var (count, after, isOver, isFirst) = (0, Int64(0), false, true)
-        while !isOver {
-            let events: [Int64] = try database.values(
-                """
-                SELECT o.id FROM outbox o JOIN event_endpoints e ON e.id = o.endpoint_id AND e.removed_at IS NULL
-                WHERE o.id > \(after) AND o.id <= \(last) AND \(selected) ORDER BY o.id LIMIT \(Self.step)
-                """)
-            isOver = events.count < Self.step
-            after = events.last ?? after
-            guard isFirst || !events.isEmpty else { break }
-            isFirst = false
-            count += try database.write(durability) { connection throws(StoreFailure) in try change(connection, events) }
-        }
-        return count
-    }
 
     /// Deletes what ended long ago, at most `limit`, and marks endpoints of removed groups that nothing waits for as removed; how
     /// many events.
@@ -275,16 +235,18 @@ package struct OutboxRepository: Sendable {
         limit: Int = 100
     ) throws(StoreFailure) -> [OutboxEvent] {
         try database.read { connection throws(StoreFailure) in
-            var conditions: [SQL] = []
-            if let team {
-                conditions.append(EndpointRepository.isOf(team: try connection.team(team).number))
+            let page: SQL = "o.id < \(before ?? .max) ORDER BY o.id DESC LIMIT \(limit)"
+            if jti == nil, account == nil, team != nil || state != nil {
+                let places = try OutboxPlaces(connection, team: team, state.map { [$0] } ?? OutboxEvent.State.allCases)
+                return try connection.rows(for: places.newest(connection, page, limit)) { "\(Self.select) WHERE o.id IN \($0)" }
+                    .map(OutboxEvent.init(row:)).sorted { $0.number > $1.number }
             }
+            var conditions: [SQL] = []
+            if let team { conditions.append(EndpointRepository.isOf(team: try connection.team(team).number)) }
             if let state { conditions.append("o.state = \(state)") }
             if let account { conditions.append("o.account_id = \(account)") }
             if let jti { conditions.append("o.jti = \(jti)") }
-            if let before { conditions.append("o.id < \(before)") }
-            return try connection.rows("\(Self.select) WHERE \(SQL.all(conditions)) ORDER BY o.id DESC LIMIT \(limit)")
-                .map(OutboxEvent.init(row:))
+            return try connection.rows("\(Self.select) WHERE \(SQL.all(conditions + [page]))").map(OutboxEvent.init(row:))
         }
     }
 
@@ -292,8 +254,8 @@ package struct OutboxRepository: Sendable {
     package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
         // Where a later step fails, those of the earlier ones are due all the same.
         defer { signal.raise() }
-        return try inSteps(.durable) { connection throws(StoreFailure) in
-            try selection(connection, "o.state <> 'delivered'", jti: jti, team: team)
+        return try database.inSteps(.durable) { connection throws(StoreFailure) in
+            try places(connection, [.pending, .parked], jti: jti, team: team)
         } change: { connection, events throws(StoreFailure) in
             let count = try connection.run(for: events) {
                 """
@@ -315,8 +277,8 @@ package struct OutboxRepository: Sendable {
 
     /// Parks pending events by hand: one, or all of a team's. How many.
     package func park(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
-        try inSteps(.durable) { connection throws(StoreFailure) in
-            try selection(connection, "o.state = 'pending'", jti: jti, team: team)
+        try database.inSteps(.durable) { connection throws(StoreFailure) in
+            try places(connection, [.pending], jti: jti, team: team)
         } change: { connection, events throws(StoreFailure) in
             let count = try connection.run(for: events) { "\(Self.parking(change.now)) WHERE id IN \($0) AND state = 'pending'" }
             try connection.audit(change, "event.park", jti.map { "event:\($0)" } ?? "team:\(team ?? "*")", "\(count) events")
@@ -324,19 +286,16 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// A condition for `inSteps`.
-    private func selection(
-        _ connection: any DatabaseConnection, _ state: SQL, jti: String?, team: String?
-    ) throws(StoreFailure) -> SQL {
-        if let jti {
-            guard try connection.row("SELECT id FROM outbox WHERE jti = \(jti)") != nil else {
-                throw .refused(.notFound, "there is no event \(jti): see postern event list")
-            }
-            return "\(state) AND o.jti = \(jti)"
+    /// What `park` and `retry` change.
+    private func places(
+        _ connection: any DatabaseConnection, _ states: [OutboxEvent.State], jti: String?, team: String?
+    ) throws(StoreFailure) -> OutboxPlaces {
+        guard let jti else { return try OutboxPlaces(connection, team: team, states) }
+        guard let row = try connection.row("SELECT endpoint_id FROM outbox WHERE jti = \(jti)") else {
+            throw .refused(.notFound, "there is no event \(jti): see postern event list")
         }
-        guard let team else { return state }
-        let number = try connection.team(team).number
-        return "\(state) AND \(EndpointRepository.isOf(team: number))"
+        let endpoint: Int64 = try row["endpoint_id"]
+        return OutboxPlaces(states.map { "o.jti = \(jti) AND o.endpoint_id = \(endpoint) AND o.state = \($0)" })
     }
 
     /// Puts an event that means nothing into the outbox, to try the endpoint; its `jti`.

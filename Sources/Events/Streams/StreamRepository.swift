@@ -124,14 +124,8 @@ package struct StreamRepository: Sendable {
                     UPDATE event_streams SET is_polled = \(place.isPolled), authorization_key = \(sealed?.key),
                         authorization_sealed = \(sealed?.octets) WHERE endpoint_id = \(was.number)
                     """)
-                // What waits goes to the new place at once.
                 try connection.run(
                     "UPDATE endpoint_health SET failures = 0, retry_at = 0, last_error = NULL WHERE endpoint_id = \(was.number)")
-                try connection.run(
-                    """
-                    UPDATE outbox SET next_attempt_at = \(EventMoment.atOnce)
-                    WHERE endpoint_id = \(was.number) AND state = 'pending' AND next_attempt_at > \(EventMoment.atOnce)
-                    """)
             }
             if isReplacement || request.eventsRequested != nil {
                 try connection.run(
@@ -149,6 +143,8 @@ package struct StreamRepository: Sendable {
                 "stream \(id) \(place?.audited ?? "")")
             return try find(connection, owner, id)
         }
+        // What waits goes to the new place at once.
+        if place != nil { while try database.makeDue(stream.number, at: EventMoment.atOnce) {} }
         signal.raise()
         return stream
     }

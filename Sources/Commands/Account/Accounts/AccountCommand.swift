@@ -70,16 +70,25 @@ struct AccountCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
+        private typealias Row = (account: Account, view: AccountView)
+
         func run() throws {
-            let found = try installation.withStore { store in
-                try store.accounts.accounts(team: team, user: user).map { try Found($0, store) }
-            }
-            try output.print(found, ["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"], json: \.view) {
-                let account = $0.account
-                return [
-                    account.sub, account.teamID, account.userID ?? "-", $0.view.credentialState ?? "-", $0.view.email ?? "-",
-                    timestamp(account.createdAt),
-                ]
+            try installation.withStore { store in
+                try output.print(["SUB", "TEAM", "USER", "STATE", "ADDRESS", "SINCE"]) {
+                    (after: Int64?) -> (rows: [Row], next: Int64?) in
+                    let page = try store.accounts.page(team: team, user: user, after: after, limit: OutputOptions.page)
+                    let rows: [Row] = try page.rows.map {
+                        (account: $0, view: try AccountView($0, for: .administrator, store))
+                    }
+                    return (rows, page.next)
+                } json: {
+                    $0.view
+                } columns: { account, view in
+                    [
+                        account.sub, account.teamID, account.userID ?? "-", view.credentialState ?? "-", view.email ?? "-",
+                        timestamp(account.createdAt),
+                    ]
+                }
             }
         }
     }

@@ -59,11 +59,14 @@ struct AddressCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let found = try installation.withStore { try $0.addresses.addresses(team: team, user: user) }
-            try output.print(found, ["ADDRESS", "TEAM", "USER", "STATE", "SINCE"], json: AddressView.whole) {
-                [
-                    $0.address.wireForm, $0.account.teamID, $0.account.userID ?? "-", $0.state, timestamp($0.createdAt),
-                ]
+            try installation.withStore { store in
+                try output.print(["ADDRESS", "TEAM", "USER", "STATE", "SINCE"]) {
+                    try store.addresses.page(team: team, user: user, after: $0, limit: OutputOptions.page)
+                } json: {
+                    AddressView.whole($0)
+                } columns: {
+                    [$0.address.wireForm, $0.account.teamID, $0.account.userID ?? "-", $0.state, timestamp($0.createdAt)]
+                }
             }
         }
     }

@@ -37,12 +37,15 @@ struct TransferCommand: ParsableCommand {
             let transfer = try installation.withStore {
                 try $0.transfers.start(team: from, app: clientID, to: to, thisChange())
             }
-            print("Started: \(transfer.waiting) consents to \(transfer.group.title) will move from \(from) to \(to).")
+            let count = BoundedCount.text(transfer.waiting)
+            print("Started: \(count) consents to \(transfer.group.title) will move from \(from) to \(to).")
         }
     }
 
     struct Status: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show transfers, the newest first.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show transfers, the newest first.",
+            discussion: "Up to 100000 are counted of what waits and what has moved; in JSON 100001 stands for more.")
 
         @Argument(help: "Any app of the group; all transfers without it.") var clientID: String?
         @OptionGroup var installation: InstallationOptions
@@ -55,8 +58,8 @@ struct TransferCommand: ParsableCommand {
             ) {
                 [
                     $0.group.primaryClientID ?? "-", $0.fromTeam, $0.toTeam, $0.state.rawValue, timestamp($0.startedAt),
-                    $0.endsAt.map(timestamp) ?? "-", "\($0.waiting)", "\($0.moved)",
-                    "\($0.subjects)",
+                    $0.endsAt.map(timestamp) ?? "-", BoundedCount.text($0.waiting), BoundedCount.text($0.moved),
+                    BoundedCount.text($0.subjects),
                 ]
             }
         }
@@ -82,18 +85,19 @@ struct TransferCommand: ParsableCommand {
                 }
                 guard yes else {
                     throw CommandError.usage(
-                        "\(found.group.title) with \(found.waiting) consents goes to team \(found.toTeam) permanently: repeat with --yes; "
-                            + "nothing was changed")
+                        "\(found.group.title) with \(BoundedCount.text(found.waiting)) consents goes to team \(found.toTeam) "
+                            + "permanently: repeat with --yes; nothing was changed")
                 }
                 let endpoint = try store.endpoints.endpoints(team: found.fromTeam).first {
                     $0.groupNumber == found.group.number && $0.dialect != .sharedSignals
                 }
-                var bar: ProgressBar? = ProgressBar(total: found.waiting)
+                let total = try store.transfers.waiting(found.number)
+                var bar: ProgressBar? = ProgressBar(total: total)
                 defer { bar?.clear() }
                 var moved = 0
                 // In steps, so that mail never waits for all of it; the rest of each step's time is for others.
                 try store.transfers.complete(app: clientID, thisChange()) { count, took in
-                    moved = min(moved + count, found.waiting)
+                    moved = min(moved + count, total)
                     bar?.update(done: moved, count: moved, of: "consents")
                     leaveTurn(after: took)
                 }
@@ -101,8 +105,9 @@ struct TransferCommand: ParsableCommand {
                 bar = nil
                 let transfer = try store.transfers.transfers(app: clientID).first { $0.number == found.number } ?? found
                 print(
-                    "\(transfer.group.title) belongs to team \(transfer.toTeam) now: \(transfer.moved) accounts moved. Old addresses accept its mail "
-                        + "until \(transfer.endsAt.map(timestamp) ?? "-"). Users see it on their page.")
+                    "\(transfer.group.title) belongs to team \(transfer.toTeam) now: \(BoundedCount.text(transfer.moved)) accounts "
+                        + "moved. Old addresses accept its mail until \(transfer.endsAt.map(timestamp) ?? "-"). Users see it on their page."
+                )
                 if let endpoint {
                     Failure.warn(
                         "its event endpoint \(endpoint.url) belonged to team \(found.fromTeam) and was removed: until you run postern endpoint set "

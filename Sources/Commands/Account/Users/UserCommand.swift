@@ -47,11 +47,15 @@ struct UserCommand: ParsableCommand {
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let users = try installation.withStore { try $0.users.all() }
-            try output.print(users, ["USER", "NAME", "SINCE"]) {
-                UserView($0, name: reveal.shown(name: $0.name))
-            } columns: {
-                [$0.id, reveal.shown(name: $0.name) ?? "-", timestamp($0.createdAt)]
+            try installation.withStore { store in
+                try output.print(["USER", "NAME", "SINCE"]) { (after: String?) -> (rows: [User], next: String?) in
+                    let users = try store.users.all(after: after ?? "", limit: OutputOptions.page)
+                    return (users, users.count < OutputOptions.page ? nil : users.last?.id)
+                } json: {
+                    UserView($0, name: reveal.shown(name: $0.name))
+                } columns: {
+                    [$0.id, reveal.shown(name: $0.name) ?? "-", timestamp($0.createdAt)]
+                }
             }
         }
     }

@@ -34,16 +34,21 @@ struct AuditCommand: ParsableCommand {
             }
             return time
         }
-        let entries = try installation.withStore {
-            try $0.audit.entries(since: start ?? 0, actor: actor, action: action, limit: limit)
-        }
-        try output.print(entries, ["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
-            [
-                "number": $0.number, "at": timestamp($0.at), "actor": $0.actor, "action": $0.action, "subject": $0.subject,
-                "detail": $0.detail,
-            ] as Members
-        } columns: {
-            [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
+        try installation.withStore { store in
+            var left = limit
+            try output.print(["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
+                (before: Int64?) -> (rows: [AuditEntry], next: Int64?) in
+                let page = try store.audit.page(since: start ?? 0, actor: actor, action: action, before: before, limit: left)
+                left -= page.rows.count
+                return (page.rows, left > 0 ? page.next : nil)
+            } json: {
+                [
+                    "number": $0.number, "at": timestamp($0.at), "actor": $0.actor, "action": $0.action, "subject": $0.subject,
+                    "detail": $0.detail,
+                ] as Members
+            } columns: {
+                [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
+            }
         }
     }
 }

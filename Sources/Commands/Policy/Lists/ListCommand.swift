@@ -106,27 +106,22 @@ struct ListCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        /// Entries that are read at once.
-        private static let page = 10_000
-
         func run() throws {
             guard let name else { return try lists() }
-            let entries = try installation.withStore { store in
-                var all: [KeptListEntry] = []
-                while true {
-                    let page = try store.liveLists.entries(
-                        team: owner.team, name: name, after: all.last?.value ?? "", limit: Self.page, now: PosternClock.now())
-                    all += page
-                    guard page.count == Self.page else { return all }
+            try installation.withStore { store in
+                try output.print(["VALUE", "ADDED", "EXPIRES", "REASON"]) {
+                    (after: String?) -> (rows: [KeptListEntry], next: String?) in
+                    let entries = try store.liveLists.entries(
+                        team: owner.team, name: name, after: after ?? "", limit: OutputOptions.page, now: PosternClock.now())
+                    return (entries, entries.count < OutputOptions.page ? nil : entries.last?.value)
+                } json: {
+                    [
+                        "value": $0.value, "reason": $0.reason, "added_at": timestamp($0.addedAt),
+                        "expires_at": $0.expiresAt.map(timestamp) ?? "never",
+                    ]
+                } columns: {
+                    [$0.value, timestamp($0.addedAt), $0.expiresAt.map(timestamp) ?? "never", $0.reason]
                 }
-            }
-            try output.print(entries, ["VALUE", "ADDED", "EXPIRES", "REASON"]) {
-                [
-                    "value": $0.value, "reason": $0.reason, "added_at": timestamp($0.addedAt),
-                    "expires_at": $0.expiresAt.map(timestamp) ?? "never",
-                ]
-            } columns: {
-                [$0.value, timestamp($0.addedAt), $0.expiresAt.map(timestamp) ?? "never", $0.reason]
             }
         }
 

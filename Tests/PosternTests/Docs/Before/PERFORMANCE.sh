@@ -4,7 +4,11 @@ for bench in MailBench DecisionBench SignInBench StoreBench; do
     cat >.build/release/$bench <<'BENCH'
 #!/usr/bin/env bash
 for word in "$@"; do
-    [[ $word != --* ]] || grep -rqF -- "\"${word#--}\"" "$SOURCES/$(basename "$0")" || { echo "no option $word" >&2; exit 64; }
+    [[ $word == --* ]] || continue
+    # --tail-messages is the property tailMessages.
+    property=$(sed -E 's/-(.)/\U\1/g' <<<"${word#--}")
+    sed -n '/^struct Options/,/^}/p' "$SOURCES/$(basename "$0")/main.swift" | grep -qE "\bvar $property\b" ||
+        { echo "no option $word" >&2; exit 64; }
 done
 BENCH
     chmod +x .build/release/$bench

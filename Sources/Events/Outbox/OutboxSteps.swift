@@ -1,0 +1,109 @@
+// Many events changed, some at a time: who else writes waits for one step at most. Searches run before each transaction.
+
+import Accounts
+import Database
+
+extension Database {
+    /// Makes events of an endpoint due that would wait for longer, some of them; whether there may be more.
+    /// - Parameter time: when they were tried last must be before it; nil for all.
+    func makeDue(_ endpoint: Int64, at now: Int64, triedBefore time: Int64? = nil) throws(StoreFailure) -> Bool {
+        let waits: SQL = "state = 'pending' AND next_attempt_at > \(now)"
+        let tried: SQL = if let time { "last_attempt_at < \(time)" } else { "1 = 1" }
+        let events: [Int64] = try values(
+            """
+            SELECT id FROM outbox WHERE endpoint_id = \(endpoint) AND \(waits) AND \(tried)
+            ORDER BY next_attempt_at, id LIMIT \(OutboxRepository.step)
+            """)
+        guard !events.isEmpty else { return false }
+        try write(.relaxed) { connection throws(StoreFailure) in
+            try connection.run(for: events) { "UPDATE outbox SET next_attempt_at = \(now) WHERE id IN \($0) AND \(waits)" }
+        }
+        return events.count == OutboxRepository.step
+    }
+
+    /// Changes events that an index finds and no longer finds once they are changed.
+    /// - Parameters:
+    ///   - search: their numbers, without a limit.
+    ///   - change: changes those that are still as they were found; how many.
+    func untilNoneIsLeft(
+        _ search: SQL, change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
+    ) throws(StoreFailure) -> Int {
+        var count = 0
+        while true {
+            let events: [Int64] = try values("\(search) LIMIT \(OutboxRepository.step)")
+            guard !events.isEmpty else { return count }
+            count += try write(.relaxed) { connection throws(StoreFailure) in try change(connection, events) }
+            guard events.count == OutboxRepository.step else { return count }
+        }
+    }
+
+    /// Changes events of those that there are at the beginning.
+    /// - Parameters:
+    ///   - places: where they are; asked for once.
+    ///   - change: changes those with these numbers that are still as they were found; how many. Called at least once.
+    /// - Returns: how many were changed.
+    func inSteps(
+        _ durability: Durability, _ places: TransactionBody<OutboxPlaces>,
+        change: (any DatabaseConnection, [Int64]) throws(StoreFailure) -> Int
+    ) throws(StoreFailure) -> Int {
+        let (places, last): (OutboxPlaces, Int64) = try read { connection throws(StoreFailure) in
+            (try places(connection), try connection.value("SELECT MAX(id) AS last FROM outbox") ?? 0)
+        }
+        var (count, step, isFirst) = (0, [Int64](), true)
+        func write() throws(StoreFailure) {
+            count += try self.write(durability) { connection throws(StoreFailure) in try change(connection, step) }
+            (step, isFirst) = ([], false)
+        }
+        for place in places.conditions {
+            var (after, isOver) = (Int64(0), false)
+            while !isOver {
+                let room = OutboxRepository.step - step.count
+                let found: [Int64] = try values(
+                    "SELECT o.id FROM outbox o WHERE \(place) AND o.id > \(after) AND o.id <= \(last) ORDER BY o.id LIMIT \(room)")
+                (after, isOver) = (found.last ?? after, found.count < room)
+                step += found
+                if step.count == OutboxRepository.step { try write() }
+            }
+        }
+        if isFirst || !step.isEmpty { try write() }
+        return count
+    }
+}
+
+/// Where events are: each place is a range of the index `outbox_endpoint`, in which they are in the order of their numbers. The
+/// outbox itself, which may be long, is not read.
+struct OutboxPlaces: Sendable {
+    /// Of `outbox o`.
+    let conditions: [SQL]
+
+    init(_ conditions: [SQL]) { self.conditions = conditions }
+
+    /// The endpoints of a team, or of everyone, that have events in these states.
+    init(_ connection: any DatabaseConnection, team: String?, _ states: [OutboxEvent.State]) throws(StoreFailure) {
+        let ofTeam: SQL = try team.map { id throws(StoreFailure) in
+            EndpointRepository.isOf(team: try connection.team(id).number)
+        } ?? "1 = 1"
+        var conditions: [SQL] = []
+        for state in states {
+            let endpoints: [Int64] = try connection.values(
+                """
+                SELECT e.id FROM event_endpoints e WHERE e.removed_at IS NULL AND \(ofTeam) AND \(Self.has(state)) ORDER BY e.id
+                """)
+            conditions += endpoints.map { "o.endpoint_id = \($0) AND o.state = \(state)" }
+        }
+        self.conditions = conditions
+    }
+
+    /// Whether endpoint `e` has events in a state: by one step in the index, and never by reading all events at once.
+    static func has(_ state: OutboxEvent.State) -> SQL {
+        "(SELECT 1 FROM outbox w WHERE w.endpoint_id = e.id AND w.state = \(state) LIMIT 1) IS NOT NULL"
+    }
+
+    /// The highest numbers of all places.
+    /// - Parameter page: which ones of each, in this order, `limit` at most.
+    func newest(_ connection: any DatabaseConnection, _ page: SQL, _ limit: Int) throws(StoreFailure) -> [Int64] {
+        var found: [Int64] = []
+        for place in conditions { found += try connection.values("SELECT o.id FROM outbox o WHERE \(place) AND \(page)") }
+        return Array(found.sorted(by: >).prefix(limit))
+    }
+}

@@ -74,5 +74,6 @@ extension Migration {
         Migration(74, "toldRefusals", PackageResources._074_toldRefusals_sql),
         Migration(75, "eventsInOrder", PackageResources._075_eventsInOrder_sql),
         Migration(76, "forReview", PackageResources._076_forReview_sql),
+        Migration(77, "transferSubs", PackageResources._077_transferSubs_sql),
     ]
 }

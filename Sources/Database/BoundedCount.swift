@@ -19,8 +19,7 @@ extension SQLQuerying {
     package func count(
         upTo bound: Int, after: Int64 = 0, rows: Int = BoundedCount.rows, _ piece: (_ after: Int64, _ limit: SQL) -> SQL
     ) throws(StoreFailure) -> Int {
-        // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
-        let limit: SQL = "LIMIT \(raw: "\(rows)")"
+        let limit = SQL.limit(rows)
         var (count, after) = (0, after)
         while count <= bound {
             guard let found = try row(piece(after, limit)), let last: Int64 = try found["last"] else { return count }
@@ -29,4 +28,10 @@ extension SQLQuerying {
         }
         return bound + 1
     }
+}
+
+extension SQL {
+    /// `LIMIT` of rows that an index has in their order. A number that PostgreSQL knows it takes as a reason to read and sort
+    /// everything, where it believes that there are no more rows than that; what a query gives it does not know before.
+    package static func limit(_ rows: Int) -> SQL { "LIMIT (SELECT \(raw: "\(rows)"))" }
 }

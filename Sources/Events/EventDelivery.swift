@@ -145,12 +145,11 @@ package final class EventDelivery: Sendable {
                 if let stream = endpoint.stream {
                     run.authorization = try await blocking { try $0.outbox.streams.authorization(of: stream.id) }
                 }
-                guard try await attempt(events, addresses, run) else { return hasTaken }
+                let queue = try await attempt(events, addresses, run)
+                guard queue.works else { return hasTaken }
                 hasTaken = true
-                guard run.failures > 0 else { continue }
+                if run.failures > 0, queue.hasDelivered { try await wake(run) }
                 run.failures = 0
-                let time = now()
-                while try await blocking({ try $0.outbox.wake(endpoint: endpoint.number, now: time) }) { step(run) }
             } catch is CancellationError {
                 return hasTaken
             } catch is LeaseLost {
@@ -174,28 +173,34 @@ package final class EventDelivery: Sendable {
         var authorization: String?
     }
 
+    /// Makes due what waits for an endpoint that works again, beyond what did with its first success.
+    private func wake(_ run: Run) async throws {
+        let time = now()
+        while try await blocking({ try $0.outbox.wake(endpoint: run.endpoint.number, under: run.lease, now: time) }) { step(run) }
+    }
+
     private func step(_ run: Run) { busy.withLock { $0[run.endpoint.number] = .now } }
 
-    /// Tries the events, several side by side, until the endpoint fails or time is up; whether it works.
-    private func attempt(_ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
+    /// Tries the events, several side by side, until the endpoint fails or time is up.
+    private func attempt(_ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run) async throws -> EventQueue {
         let queue = EventQueue(events, until: .now + Self.batchTime)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for event in queue.next(Self.concurrency) {
                 group.addTask {
                     var following: OutboxEvent? = event
                     while let event = following {
-                        if try await self.isFailing(event, addresses, run) { queue.endpointFailed() }
+                        queue.note(try await self.attempt(event, addresses, run))
                         following = queue.next(1).first
                     }
                 }
             }
             try await group.waitForAll()
         }
-        return queue.works
+        return queue
     }
 
-    /// Tries one event; whether the endpoint does not work.
-    private func isFailing(_ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
+    /// Tries one event, and writes down how that went.
+    private func attempt(_ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run) async throws -> PostOutcome {
         let message = try await message(event, to: run.endpoint, run.authorization)
         // By our own clock: it goes on while the process stands still, and the store is asked before and afterwards.
         guard leader.current == run.lease else { throw LeaseLost() }
@@ -208,8 +213,7 @@ package final class EventDelivery: Sendable {
             guard leader.current == run.lease else { throw LeaseLost() }
         }
         try await record(event, outcome, run)
-        if case .failed(_, isEndpoints: true, _) = outcome { return true }
-        return false
+        return outcome
     }
 
     /// Writes down how it went.
@@ -387,16 +391,26 @@ package final class EventDelivery: Sendable {
 
 /// What was read, for those who try it side by side.
 private final class EventQueue: Sendable {
-    private let state: Mutex<(rest: ArraySlice<OutboxEvent>, works: Bool)>
+    private let state: Mutex<(rest: ArraySlice<OutboxEvent>, works: Bool, hasDelivered: Bool)>
     private let end: ContinuousClock.Instant
 
     init(_ events: [OutboxEvent], until end: ContinuousClock.Instant) {
-        state = Mutex((events[...], true))
+        state = Mutex((events[...], true, false))
         self.end = end
     }
 
     var works: Bool { state.withLock { $0.works } }
-    func endpointFailed() { state.withLock { $0.works = false } }
+    var hasDelivered: Bool { state.withLock { $0.hasDelivered } }
+
+    func note(_ outcome: PostOutcome) {
+        state.withLock { state in
+            switch outcome {
+            case .delivered: state.hasDelivered = true
+            case .failed(_, isEndpoints: true, _): state.works = false
+            case .failed: break
+            }
+        }
+    }
 
     /// The next ones, at most `count`; none once the endpoint failed, or time is up.
     func next(_ count: Int) -> ArraySlice<OutboxEvent> {

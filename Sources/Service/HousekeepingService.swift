@@ -23,8 +23,8 @@ struct HousekeepingService: Service {
 
     /// Between two deletions of what has expired, on a clock that no one sets.
     private static let deletionInterval: Duration = .seconds(3600)
-    /// Steps in which what was removed is taken away, in a second or so.
-    private static let steps = 50
+    /// How long what was removed is taken away before the service looks whether it ends.
+    private static let removalTime: Duration = .seconds(1)
     /// After which all services have begun.
     private static let starting: Duration = .seconds(3)
 
@@ -76,7 +76,7 @@ struct HousekeepingService: Service {
             var failed = failed
             do {
                 // Half of the time is others'.
-                let failures = try store.removals.run(now: now(), steps: Self.steps, passing: failed.passing(at: .now)) {
+                let failures = try store.removals.run(now: now(), within: Self.removalTime, passing: failed.passing(at: .now)) {
                     Thread.sleep(forTimeInterval: $0 / .seconds(1))
                 }
                 failed.endTrouble()

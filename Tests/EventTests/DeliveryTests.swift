@@ -221,6 +221,30 @@ import Testing
         }
     }
 
+    /// It counted as failing for as long as it delivered nothing: one event after the other was its probe, without a pause.
+    @Test func anEndpointThatComesBackAndRefusesAllEventsIsNotFloodedWithThem() async throws {
+        try await withFixture(users: 3) { fixture, receiver in
+            for user in 0..<3 { try fixture.toggle("u\(user)", on: false) }
+            receiver.rule { _, _ in .status(503) }
+            await fixture.delivery.deliverDue()
+            #expect(try fixture.store.outbox.waitingEndpoints().first?.failures == 1)
+            receiver.rule { _, _ in .status(400) }
+            let before = receiver.requests.count
+            for _ in 0..<50 {
+                fixture.clock.advance(2)
+                await fixture.delivery.deliverDue()
+            }
+            #expect(try fixture.store.outbox.waitingEndpoints().first?.failures == 0)
+            // Each after 5, 10, 20, 40 seconds.
+            let attempts = receiver.requests.count - before
+            #expect((3...18).contains(attempts), "\(attempts)")
+            #expect(try fixture.store.endpoints.endpoints().first?.lastSuccessAt == nil)
+            receiver.rule { _, _ in .status(200) }
+            try await fixture.deliver(within: 3_600)
+            #expect(try fixture.store.outbox.events(state: .delivered).count == 3)
+        }
+    }
+
     @Test func anAnswerWithoutEndDoesNotKeepUs() async throws {
         try await withFixture(timeout: 2) { fixture, receiver in
             receiver.rule { _, _ in .flood }

@@ -310,6 +310,37 @@ import Testing
         #expect(database.changes("INSERT INTO daily_counters").count == Int(days) + 5)
     }
 
+    /// Addresses that end after so many messages are looked at for these accounts alone.
+    @Test(arguments: Engine.all) func accountsWithMessagesAreToldAlsoWhereALaterStepFailed(_ engine: Engine) throws {
+        let test = try TestStore(engine)
+        let writes = Mutex(0)
+        let database = RecordingDatabase(test.database) { () throws(StoreFailure) in
+            let count = writes.withLock { count in
+                count += 1
+                return count
+            }
+            if count == 2 { throw StoreFailure.temporary(.busy, "a test") }
+        }
+        let buffer = CounterBuffer(Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters)
+        let accounts = (1...Int64(CounterBuffer.step + 5)).map { $0 }
+        for account in accounts { buffer.count(account: account, kind: .forwarded, day: 3) }
+        #expect(throws: StoreFailure.temporary(.busy)) { try buffer.flush() }
+        #expect(try buffer.flush() == accounts)
+        #expect(try buffer.flush().isEmpty)
+    }
+
+    @Test func marksAreDroppedBeyondWhatIsHeldAlsoWhileTheStoreIsAway() throws {
+        let test = try TestStore(.sqlite)
+        let buffer = CounterBuffer(test.store.counters).marks
+        func mark(_ number: Int) -> [UInt8] { [0, 8, 16].map { UInt8(number >> $0 & 255) } }
+        buffer.add((1..<MarkBuffer.capacity).map(mark), account: 1, expiresAt: 100)
+        try test.database.write(.durable) { try $0.runScript("ALTER TABLE once_marks RENAME TO away") }
+        #expect(throws: StoreFailure.permanent(.statement)) { try buffer.flush() }
+        let more = (0..<5).map { mark(MarkBuffer.capacity + $0) }
+        buffer.add(more, account: 1, expiresAt: 100)
+        #expect(buffer.held(more, account: 1) == [more[0]])
+    }
+
     @Test func refusalsThatCouldNotBeWrittenStayAndNoOtherIsWrittenTwice() throws {
         let written = Mutex<[Int64]>([])
         let buffer = RejectionBuffer { events throws(StoreFailure) in

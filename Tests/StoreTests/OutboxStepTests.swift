@@ -159,16 +159,21 @@ import Testing
             // It fails with every other one, and is not tried again with each.
             try connection.run("UPDATE outbox SET last_attempt_at = \(tried + 60) WHERE account_id = 7")
         }
+        let former = try test.deliveryLease()
+        try test.store.leases.release(former)
+        let lease = try test.deliveryLease()
         let recorder = RecordingDatabase(test.database)
         let store = Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"])
         func waiting() throws -> Int64? {
             try test.database.value("SELECT COUNT(*) FROM outbox WHERE next_attempt_at = \(later)", Int64.self)
         }
-        #expect(try store.outbox.wake(endpoint: endpoint, now: tried + 60))
+        #expect(try !store.outbox.wake(endpoint: endpoint, under: former, now: tried + 60))
+        #expect(try waiting() == Int64(count))
+        #expect(try store.outbox.wake(endpoint: endpoint, under: lease, now: tried + 60))
         #expect(try waiting() == 10)
-        #expect(try !store.outbox.wake(endpoint: endpoint, now: tried + 60))
+        #expect(try !store.outbox.wake(endpoint: endpoint, under: lease, now: tried + 60))
         #expect(try waiting() == 1)
-        #expect(try !store.outbox.wake(endpoint: endpoint, now: tried + 60))
+        #expect(try !store.outbox.wake(endpoint: endpoint, under: lease, now: tried + 60))
         // To another place all go at once.
         _ = try store.endpoints.set(team: "juice", app: "com.juice", url: EndpointURL("https://new.example/"), Self.change)
         #expect(try waiting() == 0)

@@ -182,7 +182,7 @@ import Testing
         #expect(try outbox.waitingEndpoints().first?.failures == 1)
         #expect(try outbox.recordResults([DeliveryResult(first)], under: lease, now: Self.change.now + 6))
         #expect(try due(Self.change.now + 6) == [all[1], all[3]])
-        #expect(try !outbox.wake(endpoint: endpoint, now: Self.change.now + 6))
+        #expect(try !outbox.wake(endpoint: endpoint, under: lease, now: Self.change.now + 6))
         #expect(try outbox.waitingEndpoints().first?.failures == 0)
     }
 

@@ -55,6 +55,34 @@ struct PostgresTests {
         #expect(try database.lock("events")?.isHeld == true)
     }
 
+    /// A number in the text was one that the plan did not need to heed: it sorted all that was left for each ten thousand.
+    @Test func aPageOfALargeGroupIsReadByItsIndexWhateverTheServerBelieves() throws {
+        let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
+        let database = try PostgresDatabase(url: server.url(schema: "relay"))
+        defer { try? database.close() }
+        func plan(_ name: String, _ limit: SQL, analyzed: Bool) throws -> String {
+            try database.write(.relaxed) { connection throws(StoreFailure) in
+                try connection.runScript(
+                    """
+                    DROP TABLE IF EXISTS members; CREATE TABLE members (id BIGINT PRIMARY KEY, team BIGINT, filler TEXT);
+                    INSERT INTO members SELECT n, CASE WHEN n % 2 = 0 THEN 1 ELSE n % 300 END, repeat('x', 50) FROM generate_series(1, 100000) n;
+                    CREATE INDEX members_team ON members (team, id); \(analyzed ? "ANALYZE members;" : "")
+                    SET LOCAL plan_cache_mode = force_generic_plan;
+                    PREPARE \(name) (BIGINT, BIGINT) AS
+                        SELECT id, filler FROM members WHERE team = $1 AND id > $2 ORDER BY id \(limit.text)
+                    """)
+                return try connection.rows("EXPLAIN EXECUTE \(name) (1, 0)", []).map { row throws(StoreFailure) in
+                    try row["QUERY PLAN"] as String
+                }.joined(separator: "\n")
+            }
+        }
+        #expect(try plan("a", "LIMIT 1000", analyzed: true).contains("Sort"), "what the helper is for")
+        for (name, analyzed) in [("b", true), ("c", false)] {
+            let plan = try plan(name, .limit(1_000), analyzed: analyzed)
+            #expect(plan.contains("members_team") && !plan.contains("Sort"), "\(plan)")
+        }
+    }
+
     @Test("A restart of the server is noticed by nobody who comes after it")
     func restart() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))

@@ -185,8 +185,9 @@ extension QueryPlanTests {
         try expect("SEARCH o USING COVERING INDEX outbox_endpoint", of: "SELECT o.id FROM") {
             _ = try $0.outbox.park(team: "juice", TestStore.change)
         }
+        let lease = try test.deliveryLease()
         try expect("SEARCH outbox USING INDEX outbox_due", of: "last_attempt_at <") {
-            _ = try $0.outbox.wake(endpoint: 1, now: 1)
+            _ = try $0.outbox.wake(endpoint: 1, under: lease, now: 1)
         }
         try expect("SEARCH i USING INDEX inboxes_unverified", of: "i.verified_at IS NULL") {
             _ = try $0.page.signInLink(

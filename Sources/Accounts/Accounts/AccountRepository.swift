@@ -200,7 +200,7 @@ extension Database {
             let known = SQL.all(try connection.accountConditions(team: team, user: user))
             let condition: SQL = "a.id > \(after ?? 0) AND \(known)"
             let last: Int64? = try connection.value(
-                "SELECT MAX(id) FROM (SELECT a.id FROM accounts a WHERE \(condition) ORDER BY a.id LIMIT \(limit)) page")
+                "SELECT MAX(id) FROM (SELECT a.id FROM accounts a WHERE \(condition) ORDER BY a.id \(SQL.limit(limit))) page")
             guard let last else { return ([], nil) }
             return (try connection.rows("\(select) WHERE \(condition) AND a.id <= \(last) ORDER BY \(order)"), last)
         }

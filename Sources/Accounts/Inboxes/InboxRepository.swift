@@ -30,7 +30,7 @@ package struct InboxRepository: Sendable {
             let last: [String] = try connection.values(
                 """
                 SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
-                WHERE i.suspended_at IS NOT NULL ORDER BY i.suspended_at DESC, i.id LIMIT \(10 * limit)
+                WHERE i.suspended_at IS NOT NULL ORDER BY i.suspended_at DESC, i.id LIMIT \(Self.maximumPerUser * limit)
                 """)
             let users = last.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }.prefix(limit)
             return (count ?? 0, Array(users))

@@ -32,8 +32,8 @@ package final class CounterBuffer: Sendable {
 
     /// Distinct counters held while the store is away; beyond it further ones are dropped and counted in `dropped`.
     package static let capacity = 100_000
-    /// Written in one transaction: some ten milliseconds.
-    package static let step = 1_000
+    /// Written in one transaction: some ten milliseconds where the store is near.
+    package static let step = 250
 
     /// The part of a daily limit that may be counted in memory between two writes. With several hosts each may be ahead of the
     /// others by as much, so the last parts before the limit (`reserved`) are counted in the store, one by one.
@@ -48,6 +48,8 @@ package final class CounterBuffer: Sendable {
     private struct State {
         var entries: [Key: Entry] = [:]
         var dropped = 0
+        /// Accounts to which messages went since a flush told of them.
+        var forwarded: Set<Int64> = []
         /// Beginnings and ends of flushes: what was read before one of them is no longer what the store holds.
         var turns = 0
     }
@@ -164,21 +166,21 @@ package final class CounterBuffer: Sendable {
     /// Writes what has gathered. Where the store is away, what is not written yet is kept for the next time, and the error is
     /// thrown.
     /// - Parameter now: of what the audit says of it, in seconds since 1970; nil for the beginning of its day.
-    /// - Returns: accounts to which messages went, as far as they were counted here since the last time.
+    /// - Returns: accounts to which messages went, as far as they were counted here since the last time that all was written.
     @discardableResult
     package func flush(now: Int64? = nil) throws(StoreFailure) -> [Int64] {
         try marks.flush()
-        let (counts, written) = state.withLock { state in
+        let counts = state.withLock { state in
             state.turns += 1
             // Those known alone were counted in the store.
-            let written = Set(state.entries.keys.lazy.filter { $0.kind == .forwarded }.map(\.account))
+            state.forwarded.formUnion(state.entries.keys.lazy.filter { $0.kind == .forwarded }.map(\.account))
             let counts = state.entries.filter { $0.value.pending != 0 }.mapValues(\.pending)
             // What was known is too old with this; what is on its way stays in view until it is there.
             state.entries = state.entries.compactMapValues { entry in
                 let writing = entry.writing + entry.pending
                 return writing == 0 ? nil : Entry(writing: writing, owed: entry.owed + entry.pending)
             }
-            return (counts, written)
+            return counts
         }
         // After trouble they may be many: other writers wait for some of them at most.
         var rest = counts.map { (key: $0, count: $1) }.sorted { $0.key.order < $1.key.order }[...]
@@ -203,6 +205,9 @@ package final class CounterBuffer: Sendable {
             for (key, count) in step { self.written(count, key, isWritten: true) }
             rest = rest.dropFirst(Self.step)
         }
-        return written.sorted()
+        return state.withLock { state in
+            defer { state.forwarded = [] }
+            return state.forwarded.sorted()
+        }
     }
 }

@@ -25,7 +25,7 @@ package final class MarkBuffer: Sendable {
     /// Never blocks on the store.
     package func add(_ marks: [[UInt8]], account: Int64, expiresAt: Int64) {
         state.withLock { state in
-            for mark in marks where state.pending.count < Self.capacity {
+            for mark in marks where state.pending.count + state.writing.count < Self.capacity {
                 state.pending[Key(account: account, mark: mark)] = expiresAt
             }
         }

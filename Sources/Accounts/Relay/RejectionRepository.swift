@@ -87,8 +87,8 @@ extension SourceRepository {
 package final class RejectionBuffer: Sendable {
     /// Held while the store is away; further ones are dropped.
     package static let capacity = 10_000
-    /// Written in one transaction: some ten milliseconds.
-    package static let step = 500
+    /// Written in one transaction: some ten milliseconds where the store is near.
+    package static let step = 100
 
     private let write: @Sendable ([RejectionEvent]) throws(StoreFailure) -> Void
     private let events = Mutex<[RejectionEvent]>([])

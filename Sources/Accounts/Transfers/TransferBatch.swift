@@ -33,9 +33,8 @@ struct TransferBatch {
     /// Looks at grants from the one after `after` on, and moves those that have not followed.
     /// - Returns: the last one, and how many there were; nil where there were none.
     func move(_ connection: any DatabaseConnection, after: Int64, limit: Int) throws(StoreFailure) -> (last: Int64, count: Int)? {
-        // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
         let found = try connection.rows(
-            "SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id LIMIT \(raw: "\(limit)")"
+            "SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id \(SQL.limit(limit))"
         ).map { row throws(StoreFailure) in try (number: row["id"] as Int64, account: row["account_id"] as Int64) }
         guard let last = found.last else { return nil }
         var waiting = try grants(

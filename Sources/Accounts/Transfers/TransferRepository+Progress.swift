@@ -54,18 +54,19 @@ extension TransferRepository {
                     ORDER BY old_account \(limit)) m
                 """
             }
-            // No index of both engines has these in an order. SQLite keeps to the order of a CROSS JOIN.
-            let subjects: Int? = try database.value(
+            let subjects = try database.count(upTo: bound) { after, limit in
                 """
-                SELECT COUNT(*) FROM (
-                    SELECT 1 AS one FROM transfer_subs s CROSS JOIN accounts a
-                    WHERE s.target_team = \(to) AND a.id = s.account_id AND a.team_id = \(from) LIMIT \(raw: "\(bound + 1)")) u
-                """)
+                SELECT COUNT(CASE WHEN a.team_id = \(from) THEN 1 END) AS count, MAX(s.account_id) AS last
+                FROM (SELECT account_id FROM transfer_subs WHERE target_team = \(to) AND account_id > \(after)
+                    ORDER BY account_id \(limit)) s
+                JOIN accounts a ON a.id = s.account_id
+                """
+            }
             return try AppTransfer(
                 number: number, group: AppGroup(row: row), fromTeam: row["from_team"], toTeam: row["to_team"],
                 state: row["state"],
                 startedAt: row["started_at"], movedAt: row["moved_at"], endsAt: row["ends_at"],
-                waiting: waiting(number, upTo: bound), moved: moved, subjects: subjects ?? 0)
+                waiting: waiting(number, upTo: bound), moved: moved, subjects: subjects)
         }
     }
 }

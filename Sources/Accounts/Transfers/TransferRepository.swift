@@ -102,7 +102,7 @@ package struct TransferRepository: Sendable {
             let row = try database.row(
                 """
                 SELECT MAX(g.id) AS last, MIN(CASE WHEN a.team_id = \(team) THEN g.id END) AS first_left
-                FROM (SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id LIMIT \(raw: "\(range)")) g
+                FROM (SELECT id, account_id FROM grants WHERE group_id = \(group) AND id > \(after) ORDER BY id \(SQL.limit(range))) g
                 JOIN accounts a ON a.id = g.account_id
                 """)
             if let found: Int64 = try row?["first_left"] { return found }

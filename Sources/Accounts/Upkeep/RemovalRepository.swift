@@ -129,9 +129,8 @@ package struct RemovalRepository: Sendable {
             "SELECT id FROM app_groups WHERE team_id = \(team) AND removed_from <> team_id")
         guard let group else { return true }
         let limit = max(1, left / Self.rowsPerAccount)
-        // With the limit in its text the server knows that it needs the index, whatever it believes of the table.
         let found = try connection.rows(
-            "SELECT id, account_id FROM grants WHERE group_id = \(group) ORDER BY id LIMIT \(raw: "\(limit)")"
+            "SELECT id, account_id FROM grants WHERE group_id = \(group) ORDER BY id \(SQL.limit(limit))"
         ).map { row throws(StoreFailure) in try (grant: row["id"] as Int64, account: row["account_id"] as Int64) }
         for (grant, account) in found {
             guard try connection.clear(RemovedRows.ofGrant(grant), &left) else { return false }
@@ -155,23 +154,25 @@ package struct RemovalRepository: Sendable {
     /// What fails is passed over, so that it stops nothing else. Trouble of the store, which passes, ends the run: it meets all
     /// alike, and what met it this time is the last to be tried in the next.
     /// - Parameters:
-    ///   - steps: at most.
+    ///   - time: in which to begin with further steps.
     ///   - passing: what failed before, and is not to be tried.
     ///   - pause: called after each step, with the time that it took.
     /// - Returns: what failed now.
     package func run(
-        now: Int64, steps: Int = .max, passing: Set<Item> = [], pause: (Duration) -> Void = { _ in }
+        now: Int64, within time: Duration? = nil, passing: Set<Item> = [], pause: (Duration) -> Void = { _ in }
     ) throws(StoreFailure) -> [Failure] {
         guard try next(besides: passing) != nil, let lock = try accounts.database.lock("removal") else { return [] }
         defer { lock.release() }
         var failures: [Failure] = []
-        for _ in 0..<steps {
+        let end = time.map { ContinuousClock.now + $0 }
+        while true {
             guard let item = try next(besides: passing.union(failures.map(\.item))) else { break }
             let start = ContinuousClock.now
             do { try step(item, now: now, rows: Self.rows) } catch {
                 failures.append(Failure(item: item, error: error))
                 if error.isTemporary { break }
             }
+            if let end, ContinuousClock.now >= end { break }
             pause(ContinuousClock.now - start)
         }
         return failures
@@ -188,6 +189,8 @@ private enum RemovedRows {
         let condition: SQL
         /// What becomes of them: they are deleted, or lose what they refer to.
         var change: String?
+        /// What each counts for, in rows, with those that the database deletes with it.
+        var weight = 1
     }
 
     /// What hangs on consents: `condition` says which.
@@ -234,7 +237,8 @@ private enum RemovedRows {
             Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
             Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),
             Table(name: "app_signups", key: "app_id, slice", condition: ofItsApps),
-            Table(name: "devices", key: "id", condition: ofItsApps),
+            // Each with the accounts that were seen on it: few for most.
+            Table(name: "devices", key: "id", condition: ofItsApps, weight: 10),
             Table(
                 name: "account_transfers", key: "old_account, transfer_id",
                 condition: """
@@ -264,16 +268,17 @@ extension DatabaseConnection {
         for table in tables {
             guard budget > 0 else { return false }
             let verb = table.change.map { "UPDATE \(table.name) SET \($0)" } ?? "DELETE FROM \(table.name)"
+            let limit = max(1, budget / table.weight)
             let count = try run(
                 """
                 \(raw: verb) WHERE (\(raw: table.key)) IN (SELECT \(raw: table.key) FROM \(raw: table.name)
-                    WHERE \(table.condition) LIMIT \(budget))
+                    WHERE \(table.condition) LIMIT \(limit))
                 """)
-            guard count < budget else {
+            guard count < limit else {
                 budget = 0
                 return false
             }
-            budget -= count
+            budget -= count * table.weight
         }
         return true
     }

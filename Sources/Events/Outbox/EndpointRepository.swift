@@ -51,8 +51,7 @@ package struct EndpointRepository: Sendable {
             try connection.audit(change, "endpoint.set", "team:\(id)", "app:\(group.title) \(url)")
             return endpoint.number
         }
-        // Who writes meanwhile waits for some of them at most.
-        while try database.makeDue(number, at: EventMoment.atOnce) {}
+        try database.makeAllDue(number)
         signal.raise()
         guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
             throw .refused(.notFound, "the endpoint was removed meanwhile: see postern endpoint list")

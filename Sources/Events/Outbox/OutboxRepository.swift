@@ -88,17 +88,17 @@ package struct OutboxRepository: Sendable {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return false }
             try markDelivered(results.filter { $0.failure == nil }.map(\.event), connection, now)
-            // Events that ended together are one word of their endpoint: the last.
-            var latest: [Int64: DeliveryResult] = [:]
             for result in results {
                 if let failure = result.failure { try markFailed(result.event, failure, connection, now) }
-                if result.failure?.isEndpoints != false { latest[result.event.endpointNumber] = result }
             }
-            for (endpoint, result) in latest.sorted(by: { $0.key < $1.key }) {
-                if let failure = result.failure {
+            // Events that ended together are one word of their endpoint: the last, and that of an event that is not taken only
+            // where there is no other.
+            for (endpoint, words) in Dictionary(grouping: results, by: \.event.endpointNumber).sorted(by: { $0.key < $1.key }) {
+                let word = words.last { $0.failure?.isEndpoints != false }
+                if let failure = word?.failure {
                     try noteFailure(of: endpoint, failure, connection)
                 } else {
-                    try noteSuccess(of: endpoint, connection, now)
+                    try noteAnswer(of: endpoint, isDelivery: word != nil, connection, now)
                 }
             }
             return true
@@ -126,18 +126,36 @@ package struct OutboxRepository: Sendable {
             """)
     }
 
-    /// It works.
-    private func noteSuccess(of endpoint: Int64, _ connection: any DatabaseConnection, _ now: Int64) throws(StoreFailure) {
+    /// It works, also where it refuses an event. With a delivery some events become due that wait because it failed.
+    private func noteAnswer(
+        of endpoint: Int64, isDelivery: Bool, _ connection: any DatabaseConnection, _ now: Int64
+    ) throws(StoreFailure) {
+        let row = try connection.row(
+            "SELECT failures, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)")
+        guard let row else { return }
+        let (failures, lastSuccess): (Int, Int64?) = try (row["failures"], row["last_success_at"])
+        let success = isDelivery ? now : lastSuccess
+        guard failures > 0 || lastSuccess != success else { return }
         try connection.run(
             """
-            UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = \(now)
-            WHERE endpoint_id = \(endpoint) AND (failures > 0 OR last_success_at IS NULL OR last_success_at <> \(now))
+            UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = \(success)
+            WHERE endpoint_id = \(endpoint)
             """)
+        if failures > 0, isDelivery { try wake(connection, endpoint, now) }
     }
 
-    /// Makes events of an endpoint due that wait because it failed, now that it works; some of them. Whether there may be more.
-    package func wake(endpoint: Int64, now: Int64) throws(StoreFailure) -> Bool {
-        try database.makeDue(endpoint, at: now, triedBefore: now - Self.wakeAfter + 1)
+    @discardableResult
+    private func wake(_ connection: any DatabaseConnection, _ endpoint: Int64, _ now: Int64) throws(StoreFailure) -> Bool {
+        try connection.makeDue(endpoint, at: now, triedBefore: now - Self.wakeAfter + 1)
+    }
+
+    /// Makes more events of an endpoint due that wait because it failed, now that it works; whether there may be still more.
+    /// Nothing where the lease is another's.
+    package func wake(endpoint: Int64, under lease: Lease, now: Int64) throws(StoreFailure) -> Bool {
+        try database.write(.relaxed) { connection throws(StoreFailure) in
+            guard try connection.holds(lease) else { return false }
+            return try wake(connection, endpoint, now)
+        }
     }
 
     private func noteFailure(
@@ -291,11 +309,10 @@ package struct OutboxRepository: Sendable {
         _ connection: any DatabaseConnection, _ states: [OutboxEvent.State], jti: String?, team: String?
     ) throws(StoreFailure) -> OutboxPlaces {
         guard let jti else { return try OutboxPlaces(connection, team: team, states) }
-        guard let row = try connection.row("SELECT endpoint_id FROM outbox WHERE jti = \(jti)") else {
+        guard try connection.row("\(Self.select) WHERE o.jti = \(jti)") != nil else {
             throw .refused(.notFound, "there is no event \(jti): see postern event list")
         }
-        let endpoint: Int64 = try row["endpoint_id"]
-        return OutboxPlaces(states.map { "o.jti = \(jti) AND o.endpoint_id = \(endpoint) AND o.state = \($0)" })
+        return OutboxPlaces(states.map { "o.jti = \(jti) AND o.state = \($0)" })
     }
 
     /// Puts an event that means nothing into the outbox, to try the endpoint; its `jti`.

@@ -1,26 +1,10 @@
-// Many events changed, some at a time: who else writes waits for one step at most. Searches run before each transaction.
+// Many events changed, some at a time: who else writes waits for one step at most. Searches that are not
+// short run before each transaction.
 
 import Accounts
 import Database
 
 extension Database {
-    /// Makes events of an endpoint due that would wait for longer, some of them; whether there may be more.
-    /// - Parameter time: when they were tried last must be before it; nil for all.
-    func makeDue(_ endpoint: Int64, at now: Int64, triedBefore time: Int64? = nil) throws(StoreFailure) -> Bool {
-        let waits: SQL = "state = 'pending' AND next_attempt_at > \(now)"
-        let tried: SQL = if let time { "last_attempt_at < \(time)" } else { "1 = 1" }
-        let events: [Int64] = try values(
-            """
-            SELECT id FROM outbox WHERE endpoint_id = \(endpoint) AND \(waits) AND \(tried)
-            ORDER BY next_attempt_at, id LIMIT \(OutboxRepository.step)
-            """)
-        guard !events.isEmpty else { return false }
-        try write(.relaxed) { connection throws(StoreFailure) in
-            try connection.run(for: events) { "UPDATE outbox SET next_attempt_at = \(now) WHERE id IN \($0) AND \(waits)" }
-        }
-        return events.count == OutboxRepository.step
-    }
-
     /// Changes events that an index finds and no longer finds once they are changed.
     /// - Parameters:
     ///   - search: their numbers, without a limit.
@@ -59,7 +43,8 @@ extension Database {
             while !isOver {
                 let room = OutboxRepository.step - step.count
                 let found: [Int64] = try values(
-                    "SELECT o.id FROM outbox o WHERE \(place) AND o.id > \(after) AND o.id <= \(last) ORDER BY o.id LIMIT \(room)")
+                    "SELECT o.id FROM outbox o WHERE \(place) AND o.id > \(after) AND o.id <= \(last) ORDER BY o.id LIMIT \(room)"
+                )
                 (after, isOver) = (found.last ?? after, found.count < room)
                 step += found
                 if step.count == OutboxRepository.step { try write() }
@@ -70,8 +55,34 @@ extension Database {
     }
 }
 
-/// Where events are: each place is a range of the index `outbox_endpoint`, in which they are in the order of their numbers. The
-/// outbox itself, which may be long, is not read.
+extension DatabaseConnection {
+    /// Makes some events of an endpoint due that would wait for longer; whether there may be more.
+    /// - Parameter time: when they were tried last must be before it; nil for all.
+    func makeDue(_ endpoint: Int64, at now: Int64, triedBefore time: Int64? = nil) throws(StoreFailure) -> Bool {
+        let tried: SQL = if let time { "last_attempt_at < \(time)" } else { "1 = 1" }
+        return try run(
+            """
+            UPDATE outbox SET next_attempt_at = \(now) WHERE id IN (
+                SELECT id FROM outbox WHERE endpoint_id = \(endpoint) AND state = 'pending' AND next_attempt_at > \(now) AND \(tried)
+                ORDER BY next_attempt_at, id \(SQL.limit(OutboxRepository.step)))
+            """) == OutboxRepository.step
+    }
+}
+
+extension Database {
+    /// Makes all that waits for an endpoint due, as it is another one now. Who writes meanwhile waits for some of it at most.
+    func makeAllDue(_ endpoint: Int64) throws(StoreFailure) {
+        while try write(
+            .relaxed,
+            { connection throws(StoreFailure) in
+                try connection.makeDue(endpoint, at: EventMoment.atOnce)
+            })
+        {}
+    }
+}
+
+/// Where events are: each place is a range of an index in which they are in the order of their numbers (`outbox_endpoint`), or a
+/// single one. The outbox itself, which may be long, is not read.
 struct OutboxPlaces: Sendable {
     /// Of `outbox o`.
     let conditions: [SQL]
@@ -80,9 +91,10 @@ struct OutboxPlaces: Sendable {
 
     /// The endpoints of a team, or of everyone, that have events in these states.
     init(_ connection: any DatabaseConnection, team: String?, _ states: [OutboxEvent.State]) throws(StoreFailure) {
-        let ofTeam: SQL = try team.map { id throws(StoreFailure) in
-            EndpointRepository.isOf(team: try connection.team(id).number)
-        } ?? "1 = 1"
+        let ofTeam: SQL =
+            try team.map { id throws(StoreFailure) in
+                EndpointRepository.isOf(team: try connection.team(id).number)
+            } ?? "1 = 1"
         var conditions: [SQL] = []
         for state in states {
             let endpoints: [Int64] = try connection.values(

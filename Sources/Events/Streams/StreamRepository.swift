@@ -144,7 +144,7 @@ package struct StreamRepository: Sendable {
             return try find(connection, owner, id)
         }
         // What waits goes to the new place at once.
-        if place != nil { while try database.makeDue(stream.number, at: EventMoment.atOnce) {} }
+        if place != nil { try database.makeAllDue(stream.number) }
         signal.raise()
         return stream
     }

@@ -45,7 +45,7 @@ struct TransferCommand: ParsableCommand {
     struct Status: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show transfers, the newest first.",
-            discussion: "Up to 100000 are counted of what waits and what has moved; in JSON 100001 stands for more.")
+            discussion: "Up to 100000 are counted of what waits, what has moved, and subjects; in JSON 100001 stands for more.")
 
         @Argument(help: "Any app of the group; all transfers without it.") var clientID: String?
         @OptionGroup var installation: InstallationOptions

@@ -145,10 +145,9 @@ package final class EventDelivery: Sendable {
                 if let stream = endpoint.stream {
                     run.authorization = try await blocking { try $0.outbox.streams.authorization(of: stream.id) }
                 }
-                let queue = try await attempt(events, addresses, run)
-                guard queue.works else { return hasTaken }
+                guard try await attempt(events, addresses, run) else { return hasTaken }
                 hasTaken = true
-                if run.failures > 0, queue.hasDelivered { try await wake(run) }
+                if run.failures > 0 { try await wake(run) }
                 run.failures = 0
             } catch is CancellationError {
                 return hasTaken
@@ -173,7 +172,7 @@ package final class EventDelivery: Sendable {
         var authorization: String?
     }
 
-    /// Makes due what waits for an endpoint that works again, beyond what did with its first success.
+    /// Makes due what waits for an endpoint that works again, beyond what did with its first answer.
     private func wake(_ run: Run) async throws {
         let time = now()
         while try await blocking({ try $0.outbox.wake(endpoint: run.endpoint.number, under: run.lease, now: time) }) { step(run) }
@@ -181,22 +180,24 @@ package final class EventDelivery: Sendable {
 
     private func step(_ run: Run) { busy.withLock { $0[run.endpoint.number] = .now } }
 
-    /// Tries the events, several side by side, until the endpoint fails or time is up.
-    private func attempt(_ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run) async throws -> EventQueue {
+    /// Tries the events, several side by side, until the endpoint fails or time is up; whether it works.
+    private func attempt(_ events: [OutboxEvent], _ addresses: EndpointAddresses, _ run: Run) async throws -> Bool {
         let queue = EventQueue(events, until: .now + Self.batchTime)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for event in queue.next(Self.concurrency) {
                 group.addTask {
                     var following: OutboxEvent? = event
                     while let event = following {
-                        queue.note(try await self.attempt(event, addresses, run))
+                        if case .failed(_, isEndpoints: true, _) = try await self.attempt(event, addresses, run) {
+                            queue.endpointFailed()
+                        }
                         following = queue.next(1).first
                     }
                 }
             }
             try await group.waitForAll()
         }
-        return queue
+        return queue.works
     }
 
     /// Tries one event, and writes down how that went.
@@ -391,26 +392,16 @@ package final class EventDelivery: Sendable {
 
 /// What was read, for those who try it side by side.
 private final class EventQueue: Sendable {
-    private let state: Mutex<(rest: ArraySlice<OutboxEvent>, works: Bool, hasDelivered: Bool)>
+    private let state: Mutex<(rest: ArraySlice<OutboxEvent>, works: Bool)>
     private let end: ContinuousClock.Instant
 
     init(_ events: [OutboxEvent], until end: ContinuousClock.Instant) {
-        state = Mutex((events[...], true, false))
+        state = Mutex((events[...], true))
         self.end = end
     }
 
     var works: Bool { state.withLock { $0.works } }
-    var hasDelivered: Bool { state.withLock { $0.hasDelivered } }
-
-    func note(_ outcome: PostOutcome) {
-        state.withLock { state in
-            switch outcome {
-            case .delivered: state.hasDelivered = true
-            case .failed(_, isEndpoints: true, _): state.works = false
-            case .failed: break
-            }
-        }
-    }
+    func endpointFailed() { state.withLock { $0.works = false } }
 
     /// The next ones, at most `count`; none once the endpoint failed, or time is up.
     func next(_ count: Int) -> ArraySlice<OutboxEvent> {

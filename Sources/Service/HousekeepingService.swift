@@ -98,10 +98,14 @@ struct HousekeepingService: Service {
 
     private func write() {
         do {
-            let written = try counters.flush(now: now())
+            try counters.flush(now: now())
             try rejections.flush()
             try store.addresses.switchDue(now: now())
-            try store.addresses.endCounted(accounts: written, now: now())
+            let accounts = counters.takeForwarded()
+            do { try store.addresses.endCounted(accounts: accounts, now: now()) } catch {
+                counters.putBack(forwarded: accounts)
+                throw error
+            }
         } catch {
             logger.warning("counters cannot be written yet", metadata: ["detail": "\(error)"])
         }

@@ -186,6 +186,38 @@ import Testing
         #expect(try outbox.waitingEndpoints().first?.failures == 0)
     }
 
+    /// What waited for an endpoint waited for its own time after an answer that refused one event.
+    @Test(arguments: Engine.all, [nil, "400"]) func theFirstAnswerAfterAFailureMakesDueWhatWaitedForIt(
+        _ engine: Engine, _ refusal: String?
+    ) throws {
+        let test = try LifecycleTests.world(engine)
+        try OutboxStepTests.post(test, accounts: [1, 2, 3])
+        let (outbox, lease, start) = (test.store.outbox, try test.deliveryLease(), Self.change.now)
+        let events = try outbox.events().reversed().map { $0 }
+        let endpoint = events[0].endpointNumber
+        func failure(_ reason: String, isEndpoints: Bool, at time: Int64) -> DeliveryFailure {
+            DeliveryFailure(
+                reason: reason, isEndpoints: isEndpoints, endpointFailures: 1, retryEventAt: time + 900, retryEndpointAt: time + 5
+            )
+        }
+        func record(_ event: OutboxEvent, _ failure: DeliveryFailure?, at time: Int64) throws {
+            #expect(try outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: time))
+        }
+        func health() throws -> (failures: Int, error: String?) {
+            let endpoint = try #require(try outbox.waitingEndpoints().first)
+            return (endpoint.failures, endpoint.lastError)
+        }
+        for event in events.prefix(2) { try record(event, failure("503", isEndpoints: true, at: start), at: start) }
+        // Sent before it failed, and answered after that.
+        try record(events[2], failure("400", isEndpoints: false, at: start), at: start)
+        #expect(try health() == (1, "503"))
+        let later = start + 100
+        try record(events[0], refusal.map { failure($0, isEndpoints: false, at: later) }, at: later)
+        #expect(try health() == (0, refusal))
+        let due = try #require(try outbox.due(endpoint: endpoint, now: later, isProbe: false, limit: 10, under: lease))
+        #expect(due.map(\.accountNumber) == [2, 3])
+    }
+
     @Test(arguments: Engine.all) func afterThreeDaysAnEventIsParkedAndCanBeRetried(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")

@@ -169,7 +169,7 @@ import Testing
         let rows = 200
         let tables = ["once_marks", "accounts", "devices"]
         var before = try Self.rows(test, tables)
-        #expect(before["devices"] == 60, "of whose accounts there may be many")
+        #expect(before["devices"] == 60, "each of which takes others along")
         while try test.store.removals.step(now: Self.later.now, rows: rows) {
             let now = try Self.rows(test, tables)
             #expect(before["devices"]! - now["devices"]! <= Int64(rows / 10))

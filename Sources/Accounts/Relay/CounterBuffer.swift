@@ -48,7 +48,7 @@ package final class CounterBuffer: Sendable {
     private struct State {
         var entries: [Key: Entry] = [:]
         var dropped = 0
-        /// Accounts to which messages went since a flush told of them.
+        /// Accounts to which messages went, until they are taken.
         var forwarded: Set<Int64> = []
         /// Beginnings and ends of flushes: what was read before one of them is no longer what the store holds.
         var turns = 0
@@ -166,9 +166,7 @@ package final class CounterBuffer: Sendable {
     /// Writes what has gathered. Where the store is away, what is not written yet is kept for the next time, and the error is
     /// thrown.
     /// - Parameter now: of what the audit says of it, in seconds since 1970; nil for the beginning of its day.
-    /// - Returns: accounts to which messages went, as far as they were counted here since the last time that all was written.
-    @discardableResult
-    package func flush(now: Int64? = nil) throws(StoreFailure) -> [Int64] {
+    package func flush(now: Int64? = nil) throws(StoreFailure) {
         try marks.flush()
         let counts = state.withLock { state in
             state.turns += 1
@@ -205,9 +203,16 @@ package final class CounterBuffer: Sendable {
             for (key, count) in step { self.written(count, key, isWritten: true) }
             rest = rest.dropFirst(Self.step)
         }
-        return state.withLock { state in
+    }
+
+    /// Accounts to which messages went, as far as they were counted here before the last flushes, each once. Of one caller.
+    package func takeForwarded() -> [Int64] {
+        state.withLock { state in
             defer { state.forwarded = [] }
             return state.forwarded.sorted()
         }
     }
+
+    /// Gives back what was taken and could not be looked at.
+    package func putBack(forwarded accounts: [Int64]) { state.withLock { $0.forwarded.formUnion(accounts) } }
 }

@@ -19,7 +19,7 @@ struct EndpointCommand: AsyncParsableCommand {
             """,
         subcommands: [Set.self, Show.self, Test.self, Remove.self])
 
-    /// `works`, `fails`, `untried` (it never took anything, and nothing failed) or `removed`.
+    /// `works`, `fails`, `untried` (it took nothing yet; where it refused events, `last_error` says why) or `removed`.
     private static func state(_ endpoint: EventEndpoint) -> String {
         guard endpoint.groupNumber != nil else { return "removed" }
         return endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"

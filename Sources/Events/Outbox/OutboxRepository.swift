@@ -98,7 +98,7 @@ package struct OutboxRepository: Sendable {
                 if let failure = word?.failure {
                     try noteFailure(of: endpoint, failure, connection)
                 } else {
-                    try noteAnswer(of: endpoint, isDelivery: word != nil, connection, now)
+                    try noteAnswer(of: endpoint, refusal: word == nil ? words.last?.failure?.reason : nil, connection, now)
                 }
             }
             return true
@@ -126,22 +126,26 @@ package struct OutboxRepository: Sendable {
             """)
     }
 
-    /// It works, also where it refuses an event. With a delivery some events become due that wait because it failed.
+    /// It works, also where it refuses an event for a reason. Where it failed before, some events become due that wait for that.
     private func noteAnswer(
-        of endpoint: Int64, isDelivery: Bool, _ connection: any DatabaseConnection, _ now: Int64
+        of endpoint: Int64, refusal reason: String?, _ connection: any DatabaseConnection, _ now: Int64
     ) throws(StoreFailure) {
         let row = try connection.row(
-            "SELECT failures, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)")
+            "SELECT failures, retry_at, last_success_at FROM endpoint_health WHERE endpoint_id = \(endpoint)")
         guard let row else { return }
-        let (failures, lastSuccess): (Int, Int64?) = try (row["failures"], row["last_success_at"])
-        let success = isDelivery ? now : lastSuccess
+        let (failures, retryAt, lastSuccess): (Int, Int64, Int64?) = try (
+            row["failures"], row["retry_at"], row["last_success_at"]
+        )
+        // A refusal of what was under way when it failed says nothing of the time since.
+        if reason != nil, failures == 0 || retryAt > now { return }
+        let success = reason == nil ? now : lastSuccess
         guard failures > 0 || lastSuccess != success else { return }
         try connection.run(
             """
-            UPDATE endpoint_health SET failures = 0, last_error = NULL, last_success_at = \(success)
+            UPDATE endpoint_health SET failures = 0, last_error = \(reason), last_success_at = \(success)
             WHERE endpoint_id = \(endpoint)
             """)
-        if failures > 0, isDelivery { try wake(connection, endpoint, now) }
+        if failures > 0 { try wake(connection, endpoint, now) }
     }
 
     @discardableResult

@@ -33,7 +33,7 @@ package struct AccountRepository: Sendable {
     /// - Parameters:
     ///   - after: the account behind which to begin.
     ///   - limit: accounts to look at. Some may be of removed teams, and are not in the page.
-    /// - Returns: accounts, and the one behind which to go on; nil where there are no more.
+    /// - Returns: accounts, and the one behind which to go on; nil at the end.
     package func page(
         team: String?, user: String?, after: Int64?, limit: Int
     ) throws(StoreFailure) -> (rows: [Account], next: Int64?) {
@@ -192,7 +192,7 @@ extension Database {
     /// - Parameters:
     ///   - select: without a condition; accounts are `a`.
     ///   - order: of the rows, by account first.
-    /// - Returns: the rows, and the account behind which to go on; nil where there are no more.
+    /// - Returns: the rows, and the account behind which to go on; nil at the end.
     func accountPage(
         _ select: SQL, _ order: SQL, team: String?, user: String?, after: Int64?, limit: Int
     ) throws(StoreFailure) -> (rows: [SQLRow], next: Int64?) {

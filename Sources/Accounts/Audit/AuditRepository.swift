@@ -24,7 +24,7 @@ package struct AuditRepository: Sendable {
     ///   - actor: exactly, or the beginning where it ends in `*`; nil for all. Likewise `action`.
     ///   - before: the number of the line before which to begin; nil for the newest.
     ///   - range: numbers to look at.
-    /// - Returns: entries, and the number before which to go on; nil where there are no more.
+    /// - Returns: entries, and the number before which to go on; nil at the end.
     package func page(
         since: Int64 = 0, actor: String? = nil, action: String? = nil, before: Int64? = nil, limit: Int, range: Int64 = range
     ) throws(StoreFailure) -> (rows: [AuditEntry], next: Int64?) {

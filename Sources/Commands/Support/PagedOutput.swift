@@ -9,7 +9,7 @@ extension OutputOptions {
     /// Prints a listing as the other `print` do, each page as soon as it is read.
     ///
     /// Throws `CommandError` where standard output cannot be written.
-    /// - Parameter read: rows behind a place, nil for the beginning, and the place behind them; nil where there are no more.
+    /// - Parameter read: rows behind a place, nil for the beginning, and the place behind them; nil at the end.
     package func print<Row, Place, View: Encodable>(
         _ header: [String], pages read: (Place?) throws -> (rows: [Row], next: Place?), json view: (Row) -> View,
         columns: (Row) -> [String]

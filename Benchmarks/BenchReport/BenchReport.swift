@@ -144,6 +144,24 @@ package enum Machine {
     }
 }
 
+/// What all processors of the machine have done so far (proc(5), /proc/stat).
+package struct Processors: Sendable {
+    private let all: Double
+    private let idle: Double
+
+    package static var now: Processors {
+        let text = (try? String(contentsOfFile: "/proc/stat", encoding: .utf8)) ?? ""
+        // user, nice, system, idle, iowait, and more
+        let times = (text.split(separator: "\n").first ?? "").split(separator: " ").dropFirst().prefix(8).compactMap { Double($0) }
+        return Processors(all: times.reduce(0, +), idle: times.count > 4 ? times[3] + times[4] : 0)
+    }
+
+    /// Which part of the time since then they were not idle, from 0 to 1.
+    package func busy(since before: Processors) -> Double {
+        all > before.all ? 1 - (idle - before.idle) / (all - before.all) : 0
+    }
+}
+
 extension Array<Double> {
     /// The middle value; 0 of none.
     package var median: Double {

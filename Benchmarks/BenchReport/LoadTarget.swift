@@ -8,10 +8,12 @@ package struct MeasuredLoad: Sendable {
     /// Microseconds of processor time that this process spent on each answer: steadier than the rate where others share the
     /// machine.
     package let processorTime: Double
+    /// How busy all processors of the machine were, from 0 to 1, whatever ran on them.
+    package let busy: Double
 
     package var line: String {
         String(format: "%8.0f requests/s  ", result.requestsPerSecond) + result.latencies.line
-            + String(format: "  %4.0f µs of processor each", processorTime)
+            + String(format: "  %4.0f µs of processor each, processors %.0f %% busy", processorTime, 100 * busy)
             + (result.refused > 0
                 ? String(format: "  refused %.1f %%", 100 * Double(result.refused) / Double(result.answered)) : "")
             + (result.failures > 0 ? "  FAILED: \(result.failures)" : "")
@@ -54,18 +56,18 @@ package struct LoadTarget: Sendable {
         ]
         let pipe = Pipe()
         process.standardOutput = pipe
-        let before = Self.processorTime
+        let (before, processorsBefore) = (Self.processorTime, Processors.now)
         do { try process.run() } catch {
             throw LoadError(description: "http-load is needed: swift build -c release --product http-load (\(error))")
         }
         let octets = pipe.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
-        let spent = Self.processorTime - before
+        let (spent, busy) = (Self.processorTime - before, Processors.now.busy(since: processorsBefore))
         guard process.terminationStatus == 0 else {
             throw LoadError(description: "http-load ended with \(process.terminationStatus)")
         }
         let result = try JSONDecoder().decode(LoadResult.self, from: octets)
-        return MeasuredLoad(result: result, processorTime: spent / Double(max(1, result.answered)) * 1e6)
+        return MeasuredLoad(result: result, processorTime: spent / Double(max(1, result.answered)) * 1e6, busy: busy)
     }
 
     /// Seconds that this process has run, its children not counted.

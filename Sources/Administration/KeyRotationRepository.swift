@@ -44,30 +44,28 @@ package struct KeyRotationRepository: Sendable {
         package let changed: Int
     }
 
-    /// Rows that a pass looks at.
+    /// Rows that a pass looks at. Walks through the tables.
     package func rows() throws(StoreFailure) -> Int {
-        var count = 0
-        for table in Table.all {
-            count += try database.value("SELECT COUNT(*) FROM \(raw: table.name) WHERE \(raw: table.key) IS NOT NULL") ?? 0
-        }
-        return count
+        try usage().filter { $0.purpose == .seal }.map(\.count).reduce(0, +)
     }
 
     /// How many values each key of the purposes seal and index made. Walks through the tables.
     package func usage() throws(StoreFailure) -> [Usage] {
-        var counts: [KeyPurpose: [String: Int]] = [:]
-        func count(_ purpose: KeyPurpose, _ column: String, _ table: String) throws(StoreFailure) {
-            let rows = try database.rows(
-                """
-                SELECT \(raw: column) AS key, COUNT(*) AS count FROM \(raw: table) WHERE \(raw: column) IS NOT NULL
-                GROUP BY \(raw: column)
-                """)
-            for row in rows { counts[purpose, default: [:]][try row["key"], default: 0] += try row["count"] }
+        try database.readAtLength { connection throws(StoreFailure) in
+            var counts: [KeyPurpose: [String: Int]] = [:]
+            func count(_ purpose: KeyPurpose, _ column: String, _ table: String) throws(StoreFailure) {
+                let rows = try connection.rows(
+                    """
+                    SELECT \(raw: column) AS key, COUNT(*) AS count FROM \(raw: table) WHERE \(raw: column) IS NOT NULL
+                    GROUP BY \(raw: column)
+                    """)
+                for row in rows { counts[purpose, default: [:]][try row["key"], default: 0] += try row["count"] }
+            }
+            for table in Table.all { try count(.seal, table.key, table.name) }
+            try count(.index, "index_key", "inboxes")
+            return counts.flatMap { purpose, keys in keys.map { Usage(purpose: purpose, key: $0.key, count: $0.value) } }
+                .sorted { ($0.purpose.rawValue, $0.key) < ($1.purpose.rawValue, $1.key) }
         }
-        for table in Table.all { try count(.seal, table.key, table.name) }
-        try count(.index, "index_key", "inboxes")
-        return counts.flatMap { purpose, keys in keys.map { Usage(purpose: purpose, key: $0.key, count: $0.value) } }
-            .sorted { ($0.purpose.rawValue, $0.key) < ($1.purpose.rawValue, $1.key) }
     }
 
     /// Brings the next rows to the keys in use.

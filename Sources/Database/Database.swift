@@ -109,6 +109,16 @@ extension Database {
         try read { connection throws(StoreFailure) in try connection.rows(text, arguments) }
     }
 
+    /// Reads for as long as it takes: for commands that go through whole tables. PostgreSQL ends what takes longer than a request
+    /// may otherwise, and goes by an index where reading from end to end is best.
+    package func readAtLength<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
+        try read { connection throws(StoreFailure) in
+            try connection.runScript(
+                dialect.translate("{postgresql}SET LOCAL statement_timeout = 0; SET LOCAL enable_seqscan = on"))
+            return try body(connection)
+        }
+    }
+
     package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         try rehearsedInTransaction(body)
     }

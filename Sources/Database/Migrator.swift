@@ -80,7 +80,7 @@ package struct Migrator: Sendable {
         for migration in migrations where missing.contains(Self.title(migration)) {
             var step = reader.step(migration, title: Self.title(migration))
             for index in step.passes.indices where !isEmpty {
-                step.passes[index].rows = try database.read { connection throws(StoreFailure) in
+                step.passes[index].rows = try database.readAtLength { connection throws(StoreFailure) in
                     try connection.rows("SELECT COUNT(*) AS found FROM \(step.passes[index].table)", []).first?["found"] ?? 0
                 }
             }

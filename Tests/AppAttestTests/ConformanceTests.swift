@@ -103,7 +103,10 @@ private enum Samples {
     }
 
     @Test func readsBase64AsTheDeviceGivesIt() throws {
-        for (line, sample) in zip(try Samples.attestations(), try Samples.file()["attestations"]?.array ?? []) {
+        let samples = try #require(try Samples.file()["attestations"]?.array)
+        let lines = try Samples.attestations()
+        #expect(lines.count == samples.count && !lines.isEmpty)
+        for (line, sample) in zip(lines, samples) {
             var line = line
             line["key_id"] = sample.object?["keyIdBase64"]
             line["attestation"] = sample.object?["attestationObjectBase64"]

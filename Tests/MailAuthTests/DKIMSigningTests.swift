@@ -139,21 +139,22 @@ struct DKIMSigningTests {
             for bottom in [false, true] {
                 var changed = message
                 changed.header.fields.insert(HeaderField(name, "evil@example.net"), at: bottom ? changed.header.fields.count : 2)
-                #expect(changed.verify(dns, now: Signed.now).allSatisfy { $0.result == .fail || $0.result == .policy }, "\(name)")
+                let findings = changed.verify(dns, now: Signed.now)
+                #expect(findings.count >= 2 && findings.allSatisfy { $0.result == .fail || $0.result == .policy }, "\(name)")
             }
             if let index = message.header.fields.firstIndex(where: { $0.isNamed(name) }) {
                 var changed = message
                 changed.header.fields.remove(at: index)
-                #expect(changed.verify(dns, now: Signed.now).allSatisfy { $0.result == .fail }, "\(name)")
+                #expect(changed.verify(dns, now: Signed.now).map(\.result) == [.fail, .fail], "\(name)")
             }
         }
         var body = message
         body.body += Array("more\r\n".utf8)
-        #expect(body.verify(dns, now: Signed.now).allSatisfy { $0.result == .fail })
+        #expect(body.verify(dns, now: Signed.now).map(\.result) == [.fail, .fail])
         var other = message
         other.header.fields.append(HeaderField("X-Other", "x"))
         other.body += Array("\r\n \r\n".utf8)
-        #expect(other.verify(dns, now: Signed.now).allSatisfy { $0.result == .pass })
+        #expect(other.verify(dns, now: Signed.now).map(\.result) == [.pass, .pass])
     }
 
     @Test func refusesNames() throws {

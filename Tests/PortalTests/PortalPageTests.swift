@@ -396,6 +396,9 @@ import Testing
         for table in tables where without[table] == nil && UserExportTables.notPersonal[table] == nil {
             #expect(sections.contains(table), "\(table)")
         }
+        for (table, reason) in without where reason.hasPrefix("in ") {
+            #expect(sections.contains(String(reason.dropFirst(3))), "\(table)")
+        }
     }
 
     // MARK: Deletion

@@ -243,6 +243,8 @@ import Testing
         zone["relay.example._report._dmarc.reports.example"] = ["TXT": ["v=DMARC1"]]
         zone["reports.example"] = ["MX": [[10, "mx.reports.example"]]]
         #expect(try outside(runner, zone).isEmpty)
+        zone["relay.example._report._dmarc.reports.example"] = nil
+        #expect(try outside(runner, zone) == ["dmarc reports relay.example": "warning"])
     }
 
     @Test func otherAddressesAreNamedWithIP() throws {

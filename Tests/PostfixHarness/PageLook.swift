@@ -17,7 +17,10 @@ package enum Axe {
     /// What is wrong with the page that is open, by WCAG 2.2 A and AA and good practice: rule and element. `autocomplete-valid`
     /// does not know `webauthn` yet (HTML section 4.10.18.7.1).
     package static func findings(_ browser: Browser) throws -> [String] {
-        guard let script else { return [] }
+        guard let script else {
+            print("axe-core is not installed (make test-tools): its rules were not tried")
+            return []
+        }
         let found = try browser.value(
             script + """
                 ;return axe.run(document, {rules: {'autocomplete-valid': {enabled: false}}, runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then(result =>

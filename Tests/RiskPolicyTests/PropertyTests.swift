@@ -136,13 +136,19 @@ import TestSupport
     @Test func explosionsEndInTheirBudget() {
         var expression = "[1, 2]"
         for _ in 0..<40 { expression += ".map(x, [x, x])" }
-        for text in [expression + " == " + expression, "size(" + expression + ")", expression] {
-            let result = ExpressionCase(expression: text, bindings: [:]).evaluate(zones: .none)
-            if case .success(let value) = result { #expect(value.typedJSON == nil || text.hasPrefix("size")) }
+        func result(_ text: String) -> Result<CELValue, ExpressionCaseFailure> {
+            ExpressionCase(expression: text, bindings: [:]).evaluate(zones: .none)
         }
+        if case .failure(.error(let error)) = result(expression + " == " + expression) {
+            #expect(error.code == .budget)
+        } else {
+            Issue.record("the budget did not end it")
+        }
+        if case .success(.int(2)) = result("size(\(expression))") {} else { Issue.record("no size") }
+        if case .success(let value) = result(expression) { #expect(value.typedJSON == nil) } else { Issue.record("no value") }
         var nested = "true"
         for _ in 0..<8 { nested = "[1,2,3,4,5,6,7,8,9,10].all(x, \(nested))" }
-        guard case .failure(.error(let error)) = ExpressionCase(expression: nested, bindings: [:]).evaluate(zones: .none) else {
+        guard case .failure(.error(let error)) = result(nested) else {
             Issue.record("the budget did not end it")
             return
         }

@@ -82,7 +82,8 @@ import Testing
             case "PATCH /ssf/stream", "PUT /ssf/stream":
                 #expect(try StreamRequest(json, isNew: false).streamID == json["stream_id"]?.string)
             case "POST /ssf/status": #expect(try StatusRequest(json).status.rawValue == json["status"]?.string)
-            case let line where line.hasPrefix("POST /ssf/subject"): #expect(try SubjectRequest(json).streamID != "")
+            case let line where line.hasPrefix("POST /ssf/subject"):
+                #expect(try SubjectRequest(json).streamID == json["stream_id"]?.string)
             case let line where line.hasPrefix("POST /ssf/verif"):
                 #expect(try VerificationRequest(json).state == json["state"]?.string)
             case "POST /Events":

@@ -47,7 +47,6 @@ import Testing
                 + #""event_time":1789999999995}"#)
         // No exp and no nonce: a repetition days later is the same event.
         #expect(claims["exp"] == nil)
-        #expect(outgoing().claims == outgoing().claims)
     }
 
     @Test(arguments: AccountEventKind.allCases) func whatGoesOutComesIn(_ kind: AccountEventKind) async throws {

@@ -321,6 +321,7 @@ private final class MemoryStorage: KeySetStorage {
         let key = try await key()
         fetcher.answer(key.document)
         _ = try await cache.keys(of: issuer, for: key.id)
+        #expect(await cache.status.count == 1)
         await cache.refresh([])
         #expect(await cache.status.isEmpty)
     }

@@ -121,10 +121,12 @@ import Testing
         addresses.random = { draws.next($0) }
         let old = try addresses.issue(team: "juice", user: "u1", app: "com.juice", TestStore.change).address
         try test.store.accounts.delete(account: old.account.number, Self.later)
+        let drawn = draws.number
         draws.rewind()
         let new = try addresses.issue(team: "juice", user: "u1", app: "com.juice", Self.later).address
         #expect(new.address != old.address)
         #expect(new.account.sub != old.account.sub)
+        #expect(draws.number > drawn, "what was drawn again was taken")
     }
 
     @Test(arguments: Engine.all) func aTombstoneRemainsFor30Days(_ engine: Engine) throws {
@@ -196,7 +198,7 @@ import Testing
 
 /// "Random" octets that count up, from the beginning again after `rewind`.
 private final class Twice: @unchecked Sendable {
-    private var number: UInt8 = 0
+    private(set) var number: UInt8 = 0
 
     func next(_ count: Int) -> [UInt8] {
         number += 1

@@ -60,7 +60,9 @@ import Testing
         }
         #expect(try store.users.all(limit: 2).map(\.id) == ["u1", "u2"])
         #expect(try store.users.all(after: "u2", limit: 2).map(\.id) == ["u3", "u4"])
-        for sql in recorder.statements.keys where sql.contains("accounts a") || sql.contains("FROM users WHERE handle >") {
+        let asked = recorder.statements.keys.filter { $0.contains("accounts a") || $0.contains("FROM users WHERE handle >") }
+        #expect(asked.count > 3)
+        for sql in asked {
             #expect(sql.contains("LIMIT") || sql.contains("a.id <= ?"), "\(sql)")
         }
     }
@@ -78,6 +80,7 @@ import Testing
         _ = try store.teams.dependents("juice")
         _ = try store.apps.dependents(team: "juice", clientID: "com.juice")
         _ = try store.transfers.transfers()
+        #expect(recorder.statements.count > 5)
         // Transfers themselves are few.
         for (sql, arguments) in recorder.statements where !sql.contains("FROM app_transfers x") {
             let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }

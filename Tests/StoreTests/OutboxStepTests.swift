@@ -44,7 +44,8 @@ import Testing
         let lines = try test.store.audit.entries(limit: 6).map(\.detail)
         #expect(lines == ["10 events", "1000 events", "1000 events", "10 events", "1000 events", "1000 events"])
         #expect(recorder.changes("SELECT o.id FROM outbox").isEmpty && recorder.changes("SELECT id FROM outbox").isEmpty)
-        #expect(recorder.changes("UPDATE outbox").allSatisfy { $0.count < 200 })
+        let changes = recorder.changes("UPDATE outbox")
+        #expect(changes.count > 3 && changes.allSatisfy { $0.count < 200 })
         #expect(try outbox.parkExpired(now: Self.change.now + 4 * 86_400) == count)
         #expect(try outbox.events(state: .pending).isEmpty)
     }

@@ -146,9 +146,14 @@ import Testing
     @Test(arguments: Engine.all) func groupsWithoutAnEndpointAreNotWrittenFor(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
-        let address = try test.address("u1")
-        try test.store.addresses.setForwarding(address.address, on: false, Self.change)
+        _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, Self.change)
+        let address = try #require(LifecycleTests.authorize(test, "com.juice").relayAddress).address
+        try test.store.addresses.setForwarding(address, on: false, Self.change)
         #expect(try test.store.outbox.events().isEmpty)
+        _ = try test.store.endpoints.set(
+            team: "juice", app: "com.juice", url: EndpointURL("https://hooks.example/"), Self.change)
+        try test.store.addresses.setForwarding(address, on: true, Self.change)
+        #expect(try LifecycleTests.told(test) == ["email-enabled com.juice"])
     }
 
     @Test(arguments: Engine.all) func anAccountsEventsAreDueOneAfterTheOther(_ engine: Engine) throws {

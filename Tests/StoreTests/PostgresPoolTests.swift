@@ -133,10 +133,13 @@ struct PostgresPoolTests {
             let count = "SELECT 'open=' || COUNT(*) FROM pg_stat_activity WHERE usename = 'relay'"
             // All are there before they are ended: one that is made a moment later would be found well, and the others idle.
             try wait("three connections", atMost: 60) { try server.psql(count).contains("open=3") }
+            let before = try server.psql("SELECT 'at ' || now()").trimmingCharacters(in: .whitespacesAndNewlines).dropFirst(3)
             try server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay'")
             // Whoever asks next finds out.
             _ = try? database.rows("SELECT 1")
-            try wait("three connections again", atMost: 60) { try server.psql(count).contains("open=3") }
+            try wait("three new connections", atMost: 60) {
+                try server.psql("\(count) AND backend_start > '\(before)'").contains("open=3")
+            }
         }
     }
 

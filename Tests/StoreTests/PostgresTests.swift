@@ -83,6 +83,21 @@ struct PostgresTests {
         }
     }
 
+    /// With a hundred million rows a dry run of `migrate` and `key-file show` counted for longer than a statement may take.
+    @Test func whoGoesThroughAWholeTableIsGivenTheTimeAndNoOneAfterIt() throws {
+        let test = try TestStore(try #require(Engine.postgres))
+        let schema = try #require(try test.database.read { try $0.value("SELECT current_schema()", String.self) })
+        var settings = PostgresDatabase.Settings()
+        (settings.statementMilliseconds, settings.connections) = (300, 1)
+        let database = try PostgresDatabase(url: try #require(PostgresServer.shared).url(schema: schema), settings: settings)
+        defer { try? database.close() }
+        let count: SQL = "SELECT COUNT(*) FROM (SELECT pg_sleep(0.6)) s"
+        for _ in 0..<2 {
+            #expect(try database.readAtLength { try $0.value(count, Int.self) } == 1)
+            #expect(throws: StoreFailure.self) { try database.read { try $0.value(count, Int.self) } }
+        }
+    }
+
     @Test("A restart of the server is noticed by nobody who comes after it")
     func restart() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))

@@ -126,6 +126,12 @@ import Testing
                 #expect(set.versions.contains(set.active))
             }
         }
+        // Cut anywhere, it lacks a key or a part of one; only the last line end may be missing.
+        for length in 0..<text.count - 1 {
+            #expect(throws: KeyFileError.self, "\(length)") {
+                try KeyRing(fileText: String(decoding: text[..<length], as: UTF8.self))
+            }
+        }
         let sign = TestStore.keys().fileText.replacing("seal a active 00", with: "seal a active +0")
         #expect(throws: KeyFileError.self) { try KeyRing(fileText: sign) }
     }

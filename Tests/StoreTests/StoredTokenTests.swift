@@ -285,6 +285,7 @@ import Testing
         try test.user("u1")
         let account = try test.address("u1").account.number
         try test.store.tokens.insert("abc", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
+        #expect(try test.store.tokens.find("abc", purpose: .reverse, now: 1) != nil)
         try test.store.users.remove("u1", TestStore.change)
         #expect(try test.store.tokens.find("abc", purpose: .reverse, now: 1) == nil)
     }

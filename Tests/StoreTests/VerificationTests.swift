@@ -157,6 +157,7 @@ import Testing
     @Test(arguments: Engine.all) func withTheInboxItsVerificationGoes(_ engine: Engine) throws {
         let test = try unverified(engine)
         let pending = try begin(test)
+        #expect(try test.store.verifications.inbox(link: pending.linkToken, now: TestStore.now) != nil)
         try test.store.inboxes.remove(user: "anna", .number(1), TestStore.change)
         #expect(try test.store.verifications.inbox(link: pending.linkToken, now: TestStore.now) == nil)
     }
@@ -165,6 +166,7 @@ import Testing
         let test = try unverified(engine)
         let pending = try begin(test)
         let rows = try test.database.read { try $0.rows("SELECT code_hash, link_hash FROM inbox_verifications") }
+        #expect(rows.count == 1)
         for row in rows {
             let (code, link): ([UInt8], [UInt8]) = try (row["code_hash"], row["link_hash"])
             #expect(code.count == 32 && link.count == 32)

@@ -4,6 +4,11 @@ import Foundation
 import PostfixHarness
 import Testing
 
+/// Prometheus' own reader of metrics and rules.
+enum Promtool {
+    static let path = ["/usr/bin/promtool", "/usr/local/bin/promtool"].first(where: FileManager.default.isExecutableFile)
+}
+
 @Suite struct DashboardTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
         "../../../dashboards"
@@ -45,12 +50,9 @@ import Testing
         #expect(left == ["postern_build_info"])
     }
 
-    @Test func prometheusTakesTheAlertsAndEveryExpression() throws {
-        guard let promtool = ["/usr/bin/promtool", "/usr/local/bin/promtool"].first(where: FileManager.default.isExecutableFile)
-        else {
-            print("promtool is not installed (Debian: prometheus): alerts and dashboard were not tried with it")
-            return
-        }
+    @Test(.enabled(if: Promtool.path != nil, "skipped: promtool is not installed (Debian: prometheus)"))
+    func prometheusTakesTheAlertsAndEveryExpression() throws {
+        let promtool = try #require(Promtool.path)
         let rules = try ManagedProcess.run(promtool, ["check", "rules", Self.folder.appendingPathComponent("alerts.yml").path])
         #expect(rules.status == 0, "\(rules.output)")
         let tests = try ManagedProcess.run(

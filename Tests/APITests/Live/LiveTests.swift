@@ -62,8 +62,7 @@ import Testing
         #expect(try eventually { try service.ask("GET", "/metrics", key: key).status == 200 })
         let text = try service.ask("GET", "/metrics", key: key).body
         #expect(text.contains("postern_http_requests_total{route=\"/metrics\",method=\"GET\",status=\"200\"}"))
-        guard let promtool = ["/usr/bin/promtool", "/usr/local/bin/promtool"].first(where: FileManager.default.isExecutableFile)
-        else {
+        guard let promtool = Promtool.path else {
             print("promtool is not installed (Debian: prometheus): the metrics were not checked with it")
             return
         }

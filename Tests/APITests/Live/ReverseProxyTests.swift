@@ -76,11 +76,9 @@ import Testing
         }
     }
 
-    @Test func usersBehindNginxDoNotShareOneBucketAndNoneTakesAnothers() throws {
-        guard let nginx = Self.nginx else {
-            print("nginx is not installed (make test-tools): the service was not tried behind it")
-            return
-        }
+    @Test(.enabled(if: nginx != nil, "skipped: nginx is not installed (make test-tools)"))
+    func usersBehindNginxDoNotShareOneBucketAndNoneTakesAnothers() throws {
+        let nginx = try #require(Self.nginx)
         let service = try LiveService(["http.public_url": "https://id.example"])
         let proxy = try Proxy(nginx, to: service.port)
         let form = try proxy.form()

@@ -25,6 +25,7 @@ import Testing
             if line == wanted { right += 1 }
             if let wanted { #expect(line == wanted, "\(entry.name)") }
         }
+        #expect(right == expected.count, "\(right) of \(expected.count)")
         print("bounces: \(right) of \(entries.count) as a person would say")
     }
 

@@ -14,7 +14,7 @@ import Testing
     private static let count = MentionCollector.maximumSigns
 
     /// What the team gets of an answer to a flood of guesses.
-    private static func answer(_ guess: (Int) -> String, _ quoting: Quoting) throws -> String {
+    private static func answer(_ guess: (Int) -> String, _ quoting: Quoting, typed: String = "Yes.") throws -> String {
         let lines = (0..<count).map { "Line \($0): \(guess($0)), or so we think, number \($0)." }
         let last = quoting == .attribution ? "On Friday, \(guess(count)) wrote:" : "We have \(guess(count)) as your last address."
         var settings = RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example")
@@ -32,7 +32,7 @@ import Testing
         let block = "From: Billing <\(reverse)>\r\nSent: Friday, 21 November 2025 06:00\r\nTo: Anna\r\nSubject: Order\r\n\r\n"
         let body =
             switch quoting {
-            case .marked, .attribution: "Content-Type: text/plain\r\n\r\nYes.\r\n\r\n> \(last)\r\n"
+            case .marked, .attribution: "Content-Type: text/plain\r\n\r\n\(typed)\r\n\r\n> \(last)\r\n"
             case .unmarked: "Content-Type: text/plain\r\n\r\nYes.\r\n\r\n\(block)\(last)\r\n"
             case .name:
                 "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: attachment; filename=\"\(guess(count)).txt\"\r\n\r\nText\r\n--b--\r\n"
@@ -70,7 +70,8 @@ import Testing
 
     /// What the user types is hidden all the same.
     @Test func aFloodKeepsNothingThatTheUserTypes() throws {
-        let sent = try Self.answer({ _ in "anna.second@home.example" }, .marked)
-        #expect(!sent.contains("anna@inbox.example"))
+        let sent = try Self.answer(
+            { _ in "anna.second@home.example" }, .marked, typed: "Write to anna.second@home.example, please.")
+        #expect(sent.contains("Write to annarelay2@relay.example, please."), "\(sent)")
     }
 }
